@@ -32,8 +32,10 @@ up large all-reduces (NVLS) where that is faster than a ring. Between such hosts
 tree (``nccl_nvls_tree``): its start and the switch's rate are those of one host, a step between hosts waits
 for as long as NCCL reckons. Between hosts NICs are the topology's, each GPU's own one carrying what it sends.
 
-Not modelled: PXN of sends that are no all-to-all (their groups seldom have the GPU of the receiver's rail),
-SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies; protocol changes
+Sends that are no all-to-all (their groups seldom have the GPU of the receiver's rail) have PXN where the
+topology says so (``hosts: {pxn: true}``).
+
+Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies; protocol changes
 between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
 ``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
 ``least_latency`` and the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's

@@ -4,8 +4,13 @@ Inside a host, GPU to GPU goes over the NVSwitch; between hosts, GPU -> NIC -> e
 Every GPU uses one NIC. With rails, NIC j of each host of a group hangs on the group's edge switch j
 ("rail-optimized"), so that equal local ranks meet at one switch; else a host's NICs share one switch.
 
-Not modelled: PCIe switches and host memory on the way to a NIC, congestion inside the NVSwitch. That a peer
-GPU forwards to another rail (PXN) is a collective's (``nccl``).
+With ``pxn`` whatever goes to a GPU on another rail, sends between pipeline stages too, takes that rail's NIC,
+over the NVLink of the GPU that has it (NCCL's PXN, ``NCCL_P2P_PXN_LEVEL`` 2, since 2.12: "Doubling all2all
+Performance with NVIDIA Collective Communication Library 2.12", NVIDIA's blog, 2022), if a NIC of its own
+would have it cross the spines. All-to-alls of ``nccl`` have PXN anyway, message by message.
+
+Not modelled: PCIe switches and host memory on the way to a NIC, congestion inside the NVSwitch, what PXN
+takes of the NVLinks, which are several times as fast as a NIC.
 """
 
 from __future__ import annotations
@@ -23,6 +28,9 @@ from cosim.topology.graph import I64
 _NIC_COST = 2
 """Cost of a GPU-NIC link, where there is an NVSwitch (1 a link): else two GPUs of one NIC, two links apart
 over either, could meet at the NIC."""
+
+_PXN_COST = 3
+"""Cost of a link to another GPU's NIC: less than a way over the spines, more than one's own NIC."""
 
 
 class Hosts(Spec):
@@ -43,6 +51,9 @@ class Hosts(Spec):
         None, description="NIC of each GPU of a host; omitted: blocks, GPU g uses NIC g * nics // gpus."
     )
     rails: bool = Field(False, description="NIC j of each host of a group on the group's edge switch j.")
+    pxn: bool = Field(
+        False, description="rails: what goes to another rail takes that rail's NIC, over the GPU that has it."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -60,6 +71,9 @@ class Hosts(Spec):
             )
         if self.nvlink_rate is None and "nvlink_latency" in self.model_fields_set:
             raise ValueError("nvlink_latency is given without nvlink_rate; give both, or neither")
+        if self.pxn and (self.nvlink_rate is None or not self.rails):
+            missing = "rails: true" if self.nvlink_rate is not None else "nvlink_rate"
+            raise ValueError(f"pxn is from rail to rail, over NVLinks: it needs {missing}; or leave it out")
         return self
 
     def check_edges(self, num_edges: int, per_edge: int) -> None:
@@ -104,6 +118,8 @@ class Hosts(Spec):
         mine = nic[gpu // self.gpus * self.nics + np.array(local)[gpu % self.gpus]]
         cost = 1 if self.nvlink_rate is None else _NIC_COST
         builder.connect(gpu, mine, self.gpu_nic_rate or self.nic_rate, self.gpu_nic_latency, cost)
+        if self.pxn:
+            self._over_others(builder, gpu, nic, mine)
         number, rail = host.repeat(self.nics), np.tile(np.arange(self.nics), count)
         if self.rails:
             hosts_in_group = count * self.nics // len(edges)
@@ -115,6 +131,14 @@ class Hosts(Spec):
         place[np.argsort(edge, kind="stable")] = np.arange(len(nic))
         return count, place[mine - nic[0]]
 
+    def _over_others(self, builder: Builder, gpu: I64, nic: I64, mine: I64) -> None:
+        """One way from each GPU to the NICs of its host that aren't its own, dearer than to its own."""
+        src = gpu.repeat(self.nics)
+        dst = nic.reshape(-1, self.nics)[gpu // self.gpus].ravel()
+        other = dst != mine[src]
+        latency = 2 * self.nvlink_latency + self.gpu_nic_latency
+        builder.link(src[other], dst[other], self.gpu_nic_rate or self.nic_rate, latency, _PXN_COST)
+
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings for what such hosts do not have."""
         idle: list[tuple[str, str]] = []
@@ -122,5 +146,5 @@ class Hosts(Spec):
             why = "a host has one GPU, so nothing uses its NVSwitch"
             idle += [(name, why) for name in ("nvlink_rate", "nvlink_latency")]
         if self.nics == 1:
-            idle += [(name, "a host has one NIC") for name in ("nic_of_gpu", "rails")]
+            idle += [(name, "a host has one NIC") for name in ("nic_of_gpu", "rails", "pxn")]
         return [(name, why) for name, why in idle if name in self.model_fields_set]

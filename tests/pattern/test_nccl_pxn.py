@@ -70,3 +70,25 @@ def test_hosts_fold() -> None:
     folding = folded.records.jobs[0].folding
     assert folding is not None
     assert folding.copies == 4
+
+
+def stages_ps(pxn: bool, oversubscription: int) -> int:
+    """Four stages of four GPUs on two hosts: the second's last four send to the first four of the next."""
+    scenario = {
+        "topology": {
+            "kind": "leaf_spine", "leaves": 8, "spines": 2, "endpoints_per_leaf": 2, "latency": "500ns",
+            "oversubscription": oversubscription, "routing": "dmodk",
+            "hosts": {"gpus": 8, "nvlink_rate": "450GB/s", "nics": 8, "nic_rate": "400Gbps", "rails": True,
+                      "pxn": pxn},
+        },
+        "network": "fair_share",
+        "jobs": [
+            {"workload": {"kind": "model", "model": {"kind": "gpt3-1.7b", "layers": 8}, "gpu": "h100-sxm",
+                          "parallel": {"tp": 4, "pp": 4}, "batch": 8}}
+        ],
+    }  # fmt: skip
+    return run(Scenario.model_validate(scenario)).records.end_ps
+
+
+def test_stages_on_other_rails_need_no_spines_with_pxn() -> None:
+    assert stages_ps(True, 32) == stages_ps(True, 1) <= stages_ps(False, 1) < stages_ps(False, 32)

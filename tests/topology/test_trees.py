@@ -182,6 +182,26 @@ def test_rails_keep_equal_local_ranks_on_one_leaf() -> None:
     assert rails.dims == (8, 16)
 
 
+def test_with_pxn_another_rail_is_reached_by_its_own_nic() -> None:
+    """Without, over the spines; one's own rail, one's own host and other leaves' hosts as ever."""
+    hosts = HOST | {"rails": True}
+    plain, pxn = (
+        LeafSpine(
+            leaves=16, spines=4, endpoints_per_leaf=16, latency="1us", hosts=hosts | {"pxn": flag}
+        ).build(HERE)
+        for flag in (False, True)
+    )
+    for src, dst in [(0, 8), (0, 1), (3, 255), (5, 5 + 8 * 20)]:
+        assert nodes_of(pxn, src, dst, 7) == nodes_of(plain, src, dst, 7)
+    for local in range(8):
+        other = (local + 3) % 8
+        assert nodes_of(pxn, local, 8 * 15 + other) == [
+            f"gpu{local}", f"host0.nic{other}", f"leaf{other}", f"host15.nic{other}", f"gpu{120 + other}",
+        ]  # fmt: skip
+        assert len(nodes_of(plain, local, 8 * 15 + other)) == 7
+    assert pxn.num_links == plain.num_links + 256 * 7
+
+
 def test_without_rails_a_hosts_nics_share_a_leaf() -> None:
     fabric = LeafSpine(leaves=8, spines=4, endpoints_per_leaf=16, latency="1us", hosts=HOST).build(HERE)
     names = {nodes_of(fabric, gpu, 64 + gpu)[2] for gpu in range(8)}
@@ -325,6 +345,11 @@ def test_sixteen_thousand_gpus_in_hosts_route_with_a_row_per_edge_switch() -> No
         ({"rate": None, "hosts": HOST | {"gpus": 24}}, "16 GPUs, which is not a whole number of hosts of 24"),
         ({"rate": None, "hosts": HOST | {"rails": True}}, "multiple of 8"),
         ({"rate": None, "hosts": HOST | {"nvlink_rate": None}}, "without nvlink_rate"),
+        ({"rate": None, "hosts": HOST | {"pxn": True}}, "pxn is from rail to rail.*it needs rails: true"),
+        (
+            {"rate": None, "hosts": {"gpus": 4, "nics": 4, "nic_rate": "1Gbps", "rails": True, "pxn": True}},
+            "it needs nvlink_rate",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused_with_what_would_be_right(
