@@ -35,9 +35,9 @@ for as long as NCCL reckons. Between hosts NICs are the topology's, each GPU's o
 Sends that are no all-to-all (their groups seldom have the GPU of the receiver's rail) have PXN where the
 topology says so (``hosts: {pxn: true}``).
 
-Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies; protocol changes
-between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``,
-``loop_gap``) on nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
+Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies;
+protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``, ``loop_gap``) on
+nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
 ``least_latency`` and the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's
 framing: small operations, other collectives and other hosts are predictions. `cosim calibrate` measures
 where there are GPUs.

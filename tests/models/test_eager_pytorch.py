@@ -126,6 +126,22 @@ def test_data_parallel_buckets_fill_as_gradients_become_ready() -> None:
     assert later, "backward goes on while the first bucket is exchanged"
 
 
+def test_heads_are_normalised_where_the_model_does_it() -> None:
+    """Two norms more in a block: their weights the model's, their bytes each number read and written."""
+    layers = []
+    for flag in (False, True):
+        model = make({**DENSE, "head_norms": flag}, framework={"kind": "pytorch", "parameter_dtype": "bf16"})
+        chunk = model.job().stages[0][0]
+        weights = sum(weight.count for layer in chunk for weight in layer.weights)
+        assert weights == model.model.parameters  # type: ignore[attr-defined]
+        layers.append(chunk[1])
+    plain, normed = ([kernel for piece in each.forward for kernel in piece.kernels] for each in layers)
+    more = [kernel.bytes_moved for kernel in normed if kernel not in plain]
+    numbers = (SIZES["heads"] + SIZES["kv_heads"]) * SIZES["hidden"] // SIZES["heads"] * SIZES["sequence"]
+    assert len(normed) == len(plain) + 2
+    assert sum(more) == pytest.approx(2 * 2 * numbers, rel=0.1)
+
+
 def test_without_fp32_parameters_nothing_is_cast() -> None:
     launches = {}
     for kept in ("fp32", "bf16"):
@@ -168,6 +184,9 @@ def test_a_norm_that_is_written_out_is_eight_operators() -> None:
             "layers don't fill 8 stages",
         ),
         ({"parallel": {"pp": 2, "virtual_stages": 2}}, "needs `schedule: interleaved` \\(or looped_bfs\\)"),
+        ({"model": {**DENSE, "window": 128}}, r"no sliding window \(model.window\)"),
+        ({"model": {**DENSE, "ahead": 1}}, r"no tokens predicted ahead \(model.ahead\)"),
+        ({"model": {**DENSE, "scaled_positions": True}}, r"no scaled positions"),
         ({"parallel": {"tp": 8}}, "kv_heads 4 isn't a multiple of tp 8"),
         ({"recompute": "selective"}, "selective is Megatron-LM's"),
         ({"sharded_optimizer": True, "parallel": {"dp": 2}}, "reshard: false"),

@@ -181,6 +181,8 @@ class Writer:
             self.view(each, (cut.batch, count, cut.sequence, m.head))
             for each, count in zip(made, counts.values(), strict=True)
         )
+        if m.head_norms:
+            q, k = (self._normed(each, name) for each, name in ((q, "queries"), (k, "keys")))
         if not m.positions and self.framework.rotary != "none":
             q, k = self._rotated(q), self._rotated(k)
         if heads > kv and (self.framework.repeat_kv or cut.attention == "unfused"):
@@ -192,6 +194,12 @@ class Writer:
         )
         out = self.view(chosen, (cut.batch, cut.sequence, heads * m.head))
         return self.residual(x, self.rows("projection", out, m.hidden))
+
+    def _normed(self, x: Tensor, name: str) -> Tensor:
+        """Each head; its ranks have heads of their own and the same weight."""
+        weight = self.weight(f"{name} norm", self.model.head, summed=TP if self.tp > 1 else ())
+        written = self.framework.norm == "written"
+        return self.at.written_rms_norm(x, weight) if written else self.at.rms_norm(x, weight)
 
     def _rotated(self, x: Tensor) -> Tensor:
         if self.framework.rotary == "complex":

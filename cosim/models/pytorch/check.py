@@ -32,6 +32,14 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         raise ValueError(f"{name} has no latent attention ({model.name}); leave framework out")
     if p.schedule == "interleaved":
         even_rounds(spec.micro_batches, p.pp)
+    missing = {
+        "sliding window (model.window): torch's attention makes all scores": model.window,
+        "tokens predicted ahead (model.ahead)": model.ahead,
+        "scaled positions (model.scaled_positions)": model.scaled_positions,
+    }
+    for what, is_there in missing.items():
+        if is_there:
+            raise ValueError(f"{name} has no {what}; leave framework out")
     if p.cp > 1:
         raise ValueError(f"{name} has no context parallelism (parallel.cp); leave framework out, or cp")
     if model.experts is not None and p.tp > 1:
@@ -107,6 +115,7 @@ def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTo
         "no dropout": not model.dropout,
         "no learned positions": model.positions == 0,
         "no experts": model.experts is None,
+        "no head_norms": not model.head_norms,
         "attention: one that is fused": spec.attention in FUSED,
         "recompute: none": spec.recompute == "none",
         "no recipe": spec.recipe is None,
