@@ -35,7 +35,8 @@ _HEAD = (
 @dataclass(frozen=True)
 class Script:
     """An entry of the list; ``ranks`` is what it is profiled for first, ``large`` for the last column;
-    ``ordered`` the iteration that is compared with a real run. ``own``: a few lines as a library's users
+    ``ordered`` the iteration that is compared with a real run; ``smaller``: arguments that are added for it
+    and for the profile beside it, which is of ``real_ranks`` then. ``own``: a few lines as a library's users
     write them, which lie in this checkout.
     """
 
@@ -50,6 +51,8 @@ class Script:
     iteration: int = 1
     large_arguments: list[str] | None = None
     real: bool = False
+    real_ranks: int = 4
+    smaller: list[str] | None = None
     ordered: int = 2
     own: bool = False
     flops: str = ""
@@ -95,15 +98,23 @@ def against(script: Script, found: list[tuple[str, int]]) -> str:
         said.append("FLOPs: closed form" if expected == flops(found) else f"FLOPs NOT {expected:,}")
     if not script.real:
         return "; ".join(said) or "not compared"
-    done = run(script.ranks, script.script, script.arguments, module=script.module, iteration=script.ordered)
+    ranks, arguments, where = script.ranks, script.arguments, "gloo ranks"
+    if script.smaller is not None:
+        ranks, arguments, where = script.real_ranks, [*arguments, *script.smaller], "gloo ranks, smaller"
+        found = issued(script.profiled(ranks, arguments)[0])
+    done = run(ranks, script.script, arguments, module=script.module, iteration=script.ordered)
+    return "; ".join([*said, f"{ranks} {where}: {beside(done, found)}"])
+
+
+def beside(done: list[tuple[str, int]], found: list[tuple[str, int]]) -> str:
+    """Whether what was issued for real is what the profile has."""
     if done == found:
-        return "; ".join([*said, f"{script.ranks} gloo ranks: equal, in order"])
-    equal = [
+        return "equal, in order"
+    return ", ".join([
         f"FLOPs {'equal' if flops(done) == flops(found) else f'{flops(done):,}'}",
         f"collectives {'equal' if collectives(done) == collectives(found) else dict(collectives(done)[1])}",
         "order differs",
-    ]
-    return "; ".join([*said, f"{script.ranks} gloo ranks: " + ", ".join(equal)])
+    ])  # fmt: skip
 
 
 def row(script: Script) -> str:

@@ -1,7 +1,7 @@
 """An unmodified GPU script run for real: gloo processes on the CPU, its third iteration under torch.profiler.
 
 ``python -m tests.benchmarks.real_ranks 4 iteration.json SCRIPT [ARGUMENTS]`` starts 4 ranks as torchrun
-would. What the script asks of ``cuda`` happens on the CPU (``profiler.inside.remap``), ``nccl`` is gloo;
+would. What the script asks of ``cuda`` happens on the CPU (``cuda_on_host``), ``nccl`` is gloo;
 nothing else is changed and nothing recorded by cosim. The third iteration of rank 0 is written (in the second
 DDP orders its buckets anew): products and collectives in the order in which they were issued, with FLOPs and
 bytes by the shapes that torch.profiler saw.
@@ -15,6 +15,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
@@ -22,6 +23,8 @@ from typing import Any
 
 _KINDS = {
     "c10d::allreduce_": "all_reduce", "c10d::broadcast_": "broadcast", "c10d::_allgather_base_": "all_gather",
+    "c10d::allreduce_coalesced_": "all_reduce", "c10d::allgather_into_tensor_coalesced_": "all_gather",
+    "c10d::reduce_scatter_tensor_coalesced_": "reduce_scatter",
     "c10d::allgather_": "all_gather", "c10d::_reduce_scatter_base_": "reduce_scatter",
     "c10d::reduce_scatter_": "reduce_scatter", "c10d::alltoall_base_": "all_to_all",
     "_c10d_functional::all_gather_into_tensor": "all_gather",
@@ -49,10 +52,28 @@ def run(
         out = Path(place, "iteration.json")
         command = ["-m" if module else "-f", str(iteration), script, *arguments]
         processes = [_rank(rank, ranks, out, command, folder) for rank in range(ranks)]
-        said = [process.communicate()[0] for process in processes]
-        if not out.exists():
-            raise RuntimeError(said[0].decode(errors="replace")[-2000:])
+        failed = _ended(processes)
+        if failed is not None or not out.exists():
+            said = Path(place, f"{failed or 0}.log").read_text(errors="replace")
+            raise RuntimeError(f"rank {failed or 0}: {said[-2000:]}")
         return [(kind, size) for kind, size in json.loads(out.read_text())]
+
+
+def _ended(processes: Sequence[subprocess.Popen[bytes]]) -> int | None:
+    """Wait for all; the rank that failed first, if one did. Its peers, which would wait for it, are ended."""
+    running = dict(enumerate(processes))
+    while running:
+        for rank, process in list(running.items()):
+            if process.poll() is None:
+                continue
+            del running[rank]
+            if process.returncode:
+                for other in running.values():
+                    other.kill()
+                    other.wait()
+                return rank
+        time.sleep(0.1)
+    return None
 
 
 def _rank(
@@ -62,16 +83,18 @@ def _rank(
         **os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
         "LOCAL_WORLD_SIZE": str(ranks), "GROUP_RANK": "0", "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(20_000 + os.getpid() % 20_000), "OMP_NUM_THREADS": "1", "COSIM_REAL_OUT": str(out),
-        "TORCHELASTIC_RUN_ID": "real", "PYTHONWARNINGS": "ignore",
+        "TORCHELASTIC_RUN_ID": "real", "TORCHDYNAMO_DISABLE": "1", "PYTHONWARNINGS": "ignore",
         "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }  # fmt: skip
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "tests.benchmarks.real_ranks", "--rank", *command],
-        env=environment,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    with out.with_name(f"{rank}.log").open("wb") as said:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "tests.benchmarks.real_ranks", "--rank", *command],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
 
 
 def _be_a_rank(module: bool, iteration: int, script: str, arguments: list[str]) -> None:
@@ -79,15 +102,9 @@ def _be_a_rank(module: bool, iteration: int, script: str, arguments: list[str]) 
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
-    from cosim.profiler.inside import remap
+    from tests.benchmarks import cuda_on_host
 
-    remap.install()
-    torch.cuda.get_device_capability = lambda *_, **__: (9, 0)
-    torch.cuda.get_device_name = lambda *_, **__: "NVIDIA H100 80GB HBM3"
-    torch.Tensor.pin_memory = lambda self, *_, **__: self
-    for name in ("reset_peak_memory_stats", "reset_max_memory_allocated", "empty_cache", "ipc_collect"):
-        setattr(torch.cuda, name, lambda *_, **__: None)
-    _accelerator(torch)
+    cuda_on_host.install(int(os.environ["LOCAL_WORLD_SIZE"]), int(os.environ["LOCAL_RANK"]))
     start = c10d.init_process_group
 
     def init_process_group(backend: Any = None, *_: Any, **given: Any) -> None:
@@ -98,6 +115,7 @@ def _be_a_rank(module: bool, iteration: int, script: str, arguments: list[str]) 
     for loaded in list(sys.modules.values()):
         if getattr(loaded, "init_process_group", None) is start:
             loaded.init_process_group = init_process_group  # type: ignore[attr-defined]
+    _mark_alone(torch, c10d)
     _watch(torch, Path(os.environ["COSIM_REAL_OUT"]), int(os.environ["RANK"]), iteration)
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path.cwd()) if module else str(Path(script).resolve().parent))
@@ -107,60 +125,57 @@ def _be_a_rank(module: bool, iteration: int, script: str, arguments: list[str]) 
         runpy.run_path(script, run_name="__main__")
 
 
-def _accelerator(torch: Any) -> None:
-    """The device-neutral names of what ``remap`` answers, and meshes of the CPU."""
-    from torch.distributed import device_mesh
+_ALONE = "in a group of one"
 
-    cuda = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    for name, value in {
-        "is_available": lambda: True,
-        "device_count": lambda: int(os.environ["LOCAL_WORLD_SIZE"]),
-        "current_accelerator": lambda *_, **__: torch.device("cuda"),
-        "current_device_index": lambda: cuda.index,
-        "set_device_index": lambda *_: None,
-        "set_device_idx": lambda *_: None,
-        "synchronize": lambda *_, **__: None,
-    }.items():
-        setattr(torch.accelerator, name, value)
-    torch.cuda.device_count = torch.accelerator.device_count
-    torch.cuda.current_device = torch.accelerator.current_device_index
-    plain = device_mesh.init_device_mesh
-    made = device_mesh.DeviceMesh.__init__
 
-    def init_device_mesh(device_type: str, *args: Any, **given: Any) -> Any:
-        return plain("cpu", *args, **given)
+def _mark_alone(torch: Any, groups: Any) -> None:
+    """What a rank sends to nobody but itself, so that it can be told apart in the trace."""
+    for name in ("allreduce", "allreduce_coalesced", "allgather", "_allgather_base", "broadcast", "barrier",
+                 "allgather_into_tensor_coalesced", "reduce_scatter", "_reduce_scatter_base", "alltoall_base",
+                 "reduce_scatter_tensor_coalesced"):  # fmt: skip
+        plain = getattr(groups.ProcessGroup, name)
 
-    def init(self: Any, device_type: str, *args: Any, **given: Any) -> None:
-        made(self, "cpu", *args, **given)
+        def call(self: Any, *args: Any, plain: Any = plain, **given: Any) -> Any:
+            if self.size() > 1:
+                return plain(self, *args, **given)
+            with torch.profiler.record_function(_ALONE):
+                return plain(self, *args, **given)
 
-    device_mesh.DeviceMesh.__init__ = init
-    for loaded in list(sys.modules.values()):
-        if getattr(loaded, "init_device_mesh", None) is plain:
-            loaded.init_device_mesh = init_device_mesh  # type: ignore[attr-defined]
+        setattr(groups.ProcessGroup, name, call)
+
+
+class _Engine:
+    """Autograd's engine, which counts its runs: whoever starts a backward, does it here."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine, self.runs = engine, 0
+
+    def run_backward(self, *args: Any, **given: Any) -> Any:
+        self.runs += 1
+        return self.engine.run_backward(*args, **given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
 
 
 def _watch(torch: Any, out: Path, rank: int, iteration: int) -> None:
-    """Profile from one iteration's last optimizer step to the next one's."""
-    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+    """Profile from one iteration's last optimizer step to the next one's, the first from the start."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
 
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
-    seen = {"backwards": 0, "iterations": 0, "running": 0}
-    plain = torch.autograd.backward
-
-    def backward(*args: Any, **given: Any) -> Any:
-        seen["backwards"] += 1
-        return plain(*args, **given)
-
-    torch.autograd.backward = backward
-
-    def before(*_: Any) -> None:
-        if seen["backwards"]:
-            seen["backwards"] = 0
-            seen["iterations"] += 1
+    engine = torch.autograd.Variable._execution_engine = _Engine(torch.autograd.Variable._execution_engine)
+    seen = {"iterations": 0, "steps": 0, "each": 0}
 
     def after(*_: Any) -> None:
-        if seen["iterations"] == iteration and not seen["running"]:
-            seen["running"] = 1
+        if engine.runs:  # a backward since, perhaps within the step: a new iteration's first optimizer
+            if seen["iterations"] == 1:
+                seen["each"] = seen["steps"]  # optimizers, or parameters that have one each
+            engine.runs, seen["steps"] = 0, 0
+            seen["iterations"] += 1
+        seen["steps"] += 1
+        if seen["steps"] != max(1, seen["each"]):
+            return
+        if seen["iterations"] == iteration:
             profiler.start()
         elif seen["iterations"] == iteration + 1:
             profiler.stop()
@@ -171,19 +186,23 @@ def _watch(torch: Any, out: Path, rank: int, iteration: int) -> None:
             torch.distributed.barrier()
             os._exit(0)
 
-    register_optimizer_step_pre_hook(before)
+    if not iteration:
+        profiler.start()
     register_optimizer_step_post_hook(after)
 
 
 def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    """What was issued, in order."""
+    """What was issued, in order; what a group of one rank exchanges is no exchange."""
     done = sorted((e for e in events if e.get("ph") == "X"), key=lambda e: e["ts"])
     types: dict[str, list[list[str]]] = {}  # by shapes, as they were carried out
     for e in done:
         if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {}):
             types.setdefault(json.dumps(e["args"]["Input Dims"]), []).append(e["args"]["Input type"])
     found = []
+    alone = [(e["ts"], e["ts"] + e["dur"], e["tid"]) for e in done if e.get("name") == _ALONE]
     for place, event in enumerate(done):
+        if any(start <= event["ts"] <= end and event["tid"] == thread for start, end, thread in alone):
+            continue
         name, args = event.get("name", ""), event.get("args", {})
         if _holds_its_like(event, done[place + 1 :]):  # DTensor's, of the whole: the rank's own is inside
             continue

@@ -48,3 +48,19 @@ def test_flash_attention_is_torchs_flash_kernel(tmp_path: Path) -> None:
     product = 2 * (2 * 32 * 8) * 16 * 16
     assert flops(made, "forward") == 3 * dense + sequences + product
     assert flops(made, "backward") == 2 * product + (dense + sequences) * 5 // 2
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is not None, reason="triton is installed")
+def test_a_folder_of_a_librarys_name_beside_the_script_is_no_library(tmp_path: Path) -> None:
+    (tmp_path / "triton" / "python").mkdir(parents=True)
+    path = tmp_path / "train.py"
+    path.write_text("""
+import torch, triton
+assert triton.cdiv(7, 2) == 4
+weight = torch.nn.Parameter(torch.ones(4, 4, device="cuda"))
+optimizer = torch.optim.SGD([weight])
+for _ in range(2):
+    (weight @ weight).sum().backward()
+    optimizer.step()
+""")
+    assert flops(profile(ProfileRequest(str(path)))[0], "forward") == 2 * 4**3

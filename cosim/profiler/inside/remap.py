@@ -24,9 +24,13 @@ class Remap(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The same call on the host's device."""
         del types
+        if func is torch.device:  # scripts ask whether theirs is a GPU
+            return func(*args, **(kwargs or {}))
         if func is torch.Tensor.to and len(args) > 1 and type(args[1]) is int:  # a GPU's number
             args = (args[0], "cpu", *args[2:])
         given = {key: _cpu(value) for key, value in (kwargs or {}).items()}
+        if type(given.get("device")) is int:
+            given["device"] = "cpu"
         return func(*(_cpu(each) for each in args), **given)
 
 

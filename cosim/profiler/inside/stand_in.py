@@ -76,7 +76,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def install(library: str, own: Mapping[str, Mapping[str, Any]]) -> bool:
     """Be ``library`` where it isn't installed; ``own``: what its modules have. False where it is."""
-    if importlib.util.find_spec(library) is not None:
+    found = importlib.util.find_spec(library)
+    if found is not None and found.origin is not None:  # else a folder of that name, where the script lies
         return False
-    sys.meta_path.append(_Finder(library, own))
+    sys.meta_path.insert(0, _Finder(library, own))
     return True
