@@ -18,6 +18,7 @@ import torch.utils.flop_counter
 
 from cosim.profiler.inside import gpu_answers, remap, triton_kernels
 from cosim.profiler.launch import device
+from tests.benchmarks import host_operators
 
 
 class Stream:
@@ -112,6 +113,7 @@ def install(devices: int, own: int) -> None:
     torch.Tensor.pin_memory = lambda self, *_, **__: self
     _types()
     _accelerator(devices, own)
+    host_operators.install()
     triton_kernels.install(_only_on_a_gpu)
 
 

@@ -35,9 +35,9 @@ _HEAD = (
 @dataclass(frozen=True)
 class Script:
     """An entry of the list; ``ranks`` is what it is profiled for first, ``large`` for the last column;
-    ``ordered`` the iteration that is compared with a real run; ``smaller``: arguments that are added for it
-    and for the profile beside it, which is of ``real_ranks`` then. ``own``: a few lines as a library's users
-    write them, which lie in this checkout.
+    ``ordered`` the iteration that is compared with a real run, whose processes have ``real_environment``,
+    too; ``smaller``: arguments that are added for it and for the profile beside it, which is of
+    ``real_ranks`` then. ``own``: a few lines as a library's users write them, which lie in this checkout.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Script:
     own: bool = False
     flops: str = ""
     environment: dict[str, str] = field(default_factory=dict)
+    real_environment: dict[str, str] = field(default_factory=dict)
 
     def profiled(self, ranks: int, arguments: list[str]) -> tuple[Profile, ProfilingCost]:
         request = ProfileRequest(
@@ -102,7 +103,10 @@ def against(script: Script, found: list[tuple[str, int]]) -> str:
     if script.smaller is not None:
         ranks, arguments, where = script.real_ranks, [*arguments, *script.smaller], "gloo ranks, smaller"
         found = issued(script.profiled(ranks, arguments)[0])
-    done = run(ranks, script.script, arguments, module=script.module, iteration=script.ordered)
+    done = run(
+        ranks, script.script, arguments, module=script.module, iteration=script.ordered,
+        environment=script.real_environment,
+    )  # fmt: skip
     return "; ".join([*said, f"{ranks} {where}: {beside(done, found)}"])
 
 
@@ -112,9 +116,17 @@ def beside(done: list[tuple[str, int]], found: list[tuple[str, int]]) -> str:
         return "equal, in order"
     return ", ".join([
         f"FLOPs {'equal' if flops(done) == flops(found) else f'{flops(done):,}'}",
-        f"collectives {'equal' if collectives(done) == collectives(found) else dict(collectives(done)[1])}",
-        "order differs",
+        f"collectives {_exchanged(done, found)}",
+        "order of all differs",
     ])  # fmt: skip
+
+
+def _exchanged(done: list[tuple[str, int]], found: list[tuple[str, int]]) -> str:
+    """How the collectives alone compare."""
+    real, profiled = ([each for each in of if each[0] != "product"] for of in (done, found))
+    if real == profiled:
+        return "equal, in order"
+    return "equal" if collectives(real) == collectives(profiled) else str(dict(collectives(real)[1]))
 
 
 def row(script: Script) -> str:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,10 @@ _BYTES = {"float": 4, "double": 8, "long int": 8, "int": 4, "c10::BFloat16": 2, 
 
 def run(
     ranks: int, script: str, arguments: Sequence[str], *, module: bool = False, folder: str | None = None,
-    iteration: int = 2,
+    iteration: int = 2, environment: Mapping[str, str] = {},
 ) -> list[tuple[str, int]]:  # fmt: skip
     """(``product``, FLOPs) and (collective, bytes) of rank 0's ``iteration`` (from 0), as issued.
+    ``environment``: what the ranks have beside this process's.
 
     Raises
     ------
@@ -50,8 +51,9 @@ def run(
     """
     with tempfile.TemporaryDirectory() as place:
         out = Path(place, "iteration.json")
+        given = {**os.environ, **environment}
         command = ["-m" if module else "-f", str(iteration), script, *arguments]
-        processes = [_rank(rank, ranks, out, command, folder) for rank in range(ranks)]
+        processes = [_rank(rank, ranks, out, command, folder, given) for rank in range(ranks)]
         failed = _ended(processes)
         if failed is not None or not out.exists():
             said = Path(place, f"{failed or 0}.log").read_text(errors="replace")
@@ -77,14 +79,14 @@ def _ended(processes: Sequence[subprocess.Popen[bytes]]) -> int | None:
 
 
 def _rank(
-    rank: int, ranks: int, out: Path, command: Sequence[str], folder: str | None
+    rank: int, ranks: int, out: Path, command: Sequence[str], folder: str | None, given: Mapping[str, str]
 ) -> subprocess.Popen[bytes]:
     environment = {
-        **os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
+        **given, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
         "LOCAL_WORLD_SIZE": str(ranks), "GROUP_RANK": "0", "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(20_000 + os.getpid() % 20_000), "OMP_NUM_THREADS": "1", "COSIM_REAL_OUT": str(out),
         "TORCHELASTIC_RUN_ID": "real", "TORCHDYNAMO_DISABLE": "1", "PYTHONWARNINGS": "ignore",
-        "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        "PYTHONPATH": f"{Path(__file__).parents[2]}{os.pathsep}{given.get('PYTHONPATH', '')}",
     }  # fmt: skip
     with out.with_name(f"{rank}.log").open("wb") as said:
         return subprocess.Popen(
@@ -199,29 +201,42 @@ def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
         if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {}):
             types.setdefault(json.dumps(e["args"]["Input Dims"]), []).append(e["args"]["Input type"])
     found = []
+    parts: set[int] = set()  # of what is one product on a GPU
     alone = [(e["ts"], e["ts"] + e["dur"], e["tid"]) for e in done if e.get("name") == _ALONE]
     for place, event in enumerate(done):
         if any(start <= event["ts"] <= end and event["tid"] == thread for start, end, thread in alone):
             continue
         name, args = event.get("name", ""), event.get("args", {})
-        if _holds_its_like(event, done[place + 1 :]):  # DTensor's, of the whole: the rank's own is inside
+        if id(event) in parts:
+            continue
+        if _holds_its_like(done, place):  # DTensor's, of the whole: the rank's own is inside
             continue
         if name in _KINDS:
             found.append((_KINDS[name], _bytes(name, _KINDS[name], args, types)))
+        elif name == "aten::_grouped_mm":  # here one expert's rows are multiplied after the other's
+            inside = {id(e): _flops(e["name"], e.get("args", {})) for e in _inside(done, place)}
+            parts.update(inside)
+            found.append(("product", sum(inside.values())))
         elif flops := _flops(name, args):
             found.append(("product", flops))
     return found
 
 
-def _holds_its_like(event: dict[str, Any], later: list[dict[str, Any]]) -> bool:
-    if not event.get("name", "").startswith(("aten::mm", "aten::addmm", "aten::bmm")):
-        return False
-    for other in later:
+def _inside(done: list[dict[str, Any]], place: int) -> Iterator[dict[str, Any]]:
+    """What an event's thread does during it."""
+    event = done[place]
+    for other in done[place + 1 :]:
         if other["ts"] > event["ts"] + event["dur"]:
-            return False
-        if other["tid"] == event["tid"] and other["name"] == event["name"]:
-            return True
-    return False
+            return
+        if other["tid"] == event["tid"]:
+            yield other
+
+
+def _holds_its_like(done: list[dict[str, Any]], place: int) -> bool:
+    name = done[place].get("name", "")
+    return name.startswith(("aten::mm", "aten::addmm", "aten::bmm")) and any(
+        other["name"] == name for other in _inside(done, place)
+    )
 
 
 def _bytes(name: str, kind: str, args: dict[str, Any], types: dict[str, list[list[str]]]) -> int:
