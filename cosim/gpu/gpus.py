@@ -62,6 +62,10 @@ class Gpu(GpuSpec):
         default=None, description="size of the GPU's own memory; omitted: nobody asks whether a job fits"
     )
     multiprocessors: PositiveInt = Field(default=108, description="streaming multiprocessors, compute units")
+    fp8_turned: bool = Field(
+        default=True,
+        description="products of FP8 want operands turned round, as Hopper's do, so that both ways are kept",
+    )
     link_rate: RateBps | None = Field(
         default=None, description="of the GPU to its peers, one way; omitted: unknown"
     )
@@ -110,7 +114,11 @@ class Gpu(GpuSpec):
         if watts and other.power and isinstance(peaks, dict) and "bf16" in peaks:
             share = float(watts) / float(peaks["bf16"]) / (other.power / other.peak("bf16"))
             clock["sustained_clock"] = min(1.0, round(other.efficiency.sustained_clock * share, 3))
-        return {**value, "efficiency": {**other.efficiency.written(), **clock, **given}}
+        return {
+            "fp8_turned": other.fp8_turned,
+            **value,
+            "efficiency": {**other.efficiency.written(), **clock, **given},
+        }
 
     @model_validator(mode="after")
     def _are_fitted(self) -> Gpu:

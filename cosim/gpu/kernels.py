@@ -38,7 +38,7 @@ class Kernel:
     it is no matrix product. ``launches`` is how many operators the host issues for it, unless ``issued`` says
     otherwise: none where a CUDA graph has it, some for each expert. ``stride``: of its matrices' rows in
     memory, numbers, as far as a common divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are
-    of that type, its result is not.
+    of that type, its result is not. ``spared``: multiprocessors that a product leaves to others.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
     numbers of a head; zeros where nobody knows. ``causal``: a query sees the keys before it, and ``flops``
@@ -58,6 +58,7 @@ class Kernel:
     causal: bool = False
     version: AttentionVersion = "newest"
     issued: int | None = None
+    spared: int = 0
 
     @property
     def operators(self) -> int:
@@ -128,12 +129,15 @@ def narrowed(kernel: Kernel, width: int, narrow: Narrow) -> tuple[Kernel, Kernel
 
 
 def matmul_backward(kernel: Kernel, width: int) -> tuple[Kernel, Kernel]:
-    """The gradients of a product's two operands: of the left one, then of the right one (the weights)."""
+    """The gradients of a product's two operands: of the left one, then of the right one (the weights).
+
+    What the product leaves to others, only the first one does.
+    """
     rows, inner, columns, batch = kernel.rows, kernel.inner, kernel.columns, kernel.batch
     left = matmul(rows, columns, inner, width, batch=batch, stride=kernel.stride)
     right = matmul(inner, rows, columns, width, batch=batch, stride=kernel.stride)
     return (
-        replace(left, launches=kernel.launches, issued=kernel.issued),
+        replace(left, launches=kernel.launches, issued=kernel.issued, spared=kernel.spared),
         replace(right, launches=kernel.launches, issued=kernel.issued),
     )
 

@@ -134,7 +134,7 @@ class GpuTimer:
             tiles = batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
             parts = 1
             while parts <= split:
-                waves = -(-tiles * parts // processors)
+                waves = -(-tiles * parts // max(processors - kernel.spared, 1))
                 inner = self._effective_inner(kernel.inner / parts, kernel.narrow)
                 flops = 2 * rows * columns * inner * waves * processors
                 took = flops / rate

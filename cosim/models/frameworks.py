@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cosim.gpu.gpus import DType
 from cosim.models.catalogue.cut import Dispatcher, Graphed
@@ -74,12 +74,22 @@ class Megatron(MegatronSettings, Framework):
         description="cross entropy in two kernels, of logits as they are (cross_entropy_fusion_impl: te)",
     )
     fp8_attention: bool = Field(False, description="attention's products have FP8 operands")
+    fp8_output_proj: bool = Field(
+        False, description="recipe mxfp8: the products of logits have FP8 operands, too (fp8_output_proj)"
+    )
     dispatcher: Dispatcher = Field(
         "all_to_all",
         description="tokens go once to each expert; deepep, as HybridEP: once to each rank, or host",
     )
     expert_hosts: PositiveInt = Field(
         1, description="deepep: NVLink domains that an expert-parallel group spans, each sent a token once"
+    )
+    dispatcher_efficiency: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="deepep over several hosts: its rate over NICs as a fraction of NCCL's; HybridEP on two"
+        " hosts of H100s: 0.69 (its README: 34 of 50 GB/s)",
     )
     padded_experts: bool = Field(
         False,
@@ -88,6 +98,12 @@ class Megatron(MegatronSettings, Framework):
     )
     fused_experts: bool = Field(
         False, description="experts' products are one kernel with what is between, not one for each expert"
+    )
+    fused_margin: NonNegativeInt = Field(
+        0,
+        le=1000,
+        description="fused_experts: multiprocessors that the products leave to all-to-alls beside them, as"
+        " CUDNNFE_CLUSTER_OVERLAP_MARGIN does in pairs; not those of weights' gradients",
     )
     overlap_experts: bool = Field(
         False,
@@ -117,11 +133,17 @@ class Megatron(MegatronSettings, Framework):
         p = workload.parallel
         idle = self.idle_with(stages=p.pp, tensor_parallel=p.tp)
         given = self.model_fields_set
-        alone = ("dispatcher", "expert_hosts", "overlap_experts") if p.ep == 1 else ()
-        idle += [(name, "ep is 1: nobody sends tokens") for name in alone if name in given]
+        sent = ("dispatcher", "expert_hosts", "dispatcher_efficiency", "overlap_experts")
+        idle += [(name, "ep is 1: nobody sends tokens") for name in sent if p.ep == 1 and name in given]
+        if p.ep > 1 and self.expert_hosts == 1 and "dispatcher_efficiency" in given:
+            idle.append(("dispatcher_efficiency", "expert_hosts is 1: no token goes to another host"))
+        if workload.recipe != "mxfp8" and self.fp8_output_proj:
+            idle.append(("fp8_output_proj", "recipe isn't mxfp8"))
         if not workload.model.is_uneven():
-            own = ("fused_experts", "padded_experts")
+            own = ("fused_experts", "fused_margin", "padded_experts")
             idle += [(name, "the model has no experts") for name in own if name in given]
+        elif self.fused_margin and not self.fused_experts:
+            idle.append(("fused_margin", "fused_experts is false: their products leave nothing"))
         if workload.cuda_graphs and self.graphs:
             idle.append(("graphs", "cuda_graphs: the whole iteration is one"))
         return [("framework", f"{name}: {why}") for name, why in idle]

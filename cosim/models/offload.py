@@ -23,7 +23,6 @@ from pydantic import Field
 from cosim.errors import WorkloadError
 from cosim.gpu.kernels import memory
 from cosim.models.catalogue.memory import Memory
-from cosim.models.issuer import TimedPiece
 from cosim.models.job import ModelJob
 from cosim.models.parts import Layer, Piece
 from cosim.models.schedule import Pass
@@ -105,13 +104,6 @@ class OffloadedStage(StageBuilder):
         self, stage: int, stages: int, chunks: Sequence[Sequence[Layer]], training: Training, timer: Timer
     ) -> None:
         super().__init__(stage, stages, chunks, training, timer)
-        self.layer_steps: list[list[tuple[list[TimedPiece], list[TimedPiece]]]] = [
-            [
-                (self._steps([layer.forward]), self._steps([(*layer.recompute, *layer.backward)]))
-                for layer in layers
-            ]
-            for layers in chunks
-        ]
         self.started: tuple[int, ...] = ()
         """What the layer that runs now waited for: then the next one's data are fetched."""
         self.begun: set[int] = set()
@@ -127,7 +119,7 @@ class OffloadedStage(StageBuilder):
             self.started = self.last
             self.last = tuple(sorted({*self.last, *fetched}))
             slowed = bool(self.last_bucket) and not one.forward
-            for step in self.layer_steps[one.chunk][place][0 if one.forward else 1]:
+            for step in self._steps_of(one, place):
                 self._run(name, step, phase, slowed=slowed)
             if not one.forward:
                 self._gradients(f"{name}{layer.name}", layer, last=last)

@@ -10,6 +10,7 @@ but every micro-batch goes through one before any goes through the next (breadth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,6 +86,17 @@ def even_rounds(micro_batches: int, stages: int) -> int:
             f" rounds; {each * rounds} or {(each + 1) * rounds} would"
         )
     return each
+
+
+def paired(order: Sequence[Pass]) -> list[bool]:
+    """Which passes a schedule of one forward, one backward can run side by side with one of the other kind.
+
+    All but those before the first backward pass and after the last forward one (Megatron-Core's
+    ``combined_1f1b``, whose warm-up has a forward pass more than 1F1B's).
+    """
+    begin = next((number for number, one in enumerate(order) if not one.forward), len(order))
+    end = max((number for number, one in enumerate(order) if one.forward), default=-1)
+    return [begin <= number <= end for number in range(len(order))]
 
 
 def _one_by_one(forward: list[Pass], backward: list[Pass], ahead: int) -> list[Pass]:

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from cosim.gpu.kernels import memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer, TimedPiece
 from cosim.models.parts import Exchange, Layer, Piece, merged, overlapped
-from cosim.models.schedule import Pass, passes
+from cosim.models.schedule import Pass, paired, passes
 from cosim.models.training import Timer, Training
 from cosim.workload.program import (
     COMM_STREAM,
@@ -61,8 +61,9 @@ class StageBuilder(Issuer):
         self.host_matters = any(
             self._behind(self._pieces(pieces)) for layers in chunks for pieces in _both(layers)
         )
-        self.steps = [tuple(self._steps(pieces) for pieces in _both(layers)) for layers in chunks]
-        """Of each chunk, forward and backward."""
+        self.paired = False
+        """Whether the pass that is being issued has one of another micro-batch beside it."""
+        self._known: dict[tuple[int, int | None, bool, bool], list[TimedPiece]] = {}
 
     def program(self) -> Program:
         """The stage's program."""
@@ -71,7 +72,7 @@ class StageBuilder(Issuer):
             self._gather_parameters()
         order = passes(training.schedule, self.stage, self.stages, training.micro_batches, len(self.chunks))
         left = dict.fromkeys(range(len(self.chunks)), training.micro_batches)
-        for one in order:
+        for one, self.paired in zip(order, paired(order), strict=True):
             if training.synchronous_passes:
                 self.host_waits = self.last
             if one.forward:
@@ -108,7 +109,7 @@ class StageBuilder(Issuer):
         if one.forward and one.micro_batch == 0 and self.training.overlap_parameters:
             self._first_forward(name, one.chunk)
             return
-        for step in self.steps[one.chunk][0 if one.forward else 1]:
+        for step in self._steps_of(one):
             self._run(name, step, "forward" if one.forward else "backward")
 
     def _overlapped(self, name: str, chunk: int) -> None:
@@ -260,6 +261,15 @@ class StageBuilder(Issuer):
 
     # -- operations ----------------------------------------------------------------------------------
 
+    def _steps_of(self, one: Pass, place: int | None = None) -> list[TimedPiece]:
+        """A pass through a chunk, or through the layer at a ``place`` of it."""
+        key = one.chunk, place, one.forward, self.paired
+        if key not in self._known:
+            chunk = self.chunks[one.chunk]
+            layers = chunk if place is None else chunk[place : place + 1]
+            self._known[key] = self._steps(_both(layers)[0 if one.forward else 1])
+        return self._known[key]
+
     def _steps(self, layers: Sequence[Sequence[Piece]]) -> list[TimedPiece]:
         """A pass's pieces, made one as far as nobody can tell.
 
@@ -267,7 +277,7 @@ class StageBuilder(Issuer):
         latest from the end: launches after that are left out.
         """
         fine = self._pieces(layers)
-        if carried_on := self.training.carried_on:
+        if carried_on := self.training.carried_on(paired=self.paired):
             fine = overlapped(fine, carried_on)
         behind = len(fine)
         if not self.host_matters:

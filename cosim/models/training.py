@@ -65,7 +65,7 @@ class Training:
         step.
     overlap_experts
         All-to-alls of experts go on beside computation, another micro-batch's (which takes as long as what
-        follows them).
+        follows them), in passes that have another beside them.
     """
 
     mesh: DeviceMesh
@@ -87,8 +87,10 @@ class Training:
     overlap_experts: bool = False
     remote: frozenset[str] = frozenset()
 
-    @property
-    def carried_on(self) -> tuple[tuple[str, str], ...]:
-        """Exchanges between pieces that go on beside computation: collective and axis."""
+    def carried_on(self, *, paired: bool) -> tuple[tuple[str, str], ...]:
+        """Exchanges between pieces that go on beside computation: collective and axis.
+
+        ``paired``: of a pass beside which a pass of another micro-batch runs.
+        """
         tensor = (("all_gather", "tp"), ("reduce_scatter", "tp")) if self.overlap_exchanges else ()
-        return (*tensor, *((("all_to_all", "ep"),) if self.overlap_experts else ()))
+        return (*tensor, *((("all_to_all", "ep"),) if self.overlap_experts and paired else ()))

@@ -56,20 +56,28 @@ def test_deepep_sends_a_token_once_to_a_rank_and_once_to_a_host() -> None:
     to_hosts = 2 * (1 - comb(8, 2) / comb(16, 2))
     found = sent(dispatcher="deepep", expert_hosts=2)
     assert found == pytest.approx(to_hosts * TOKENS * hidden * width, rel=0.01)
+    slower = sent(dispatcher="deepep", expert_hosts=2, dispatcher_efficiency=0.5)
+    assert slower == pytest.approx(2 * found, rel=0.01)
 
 
-def test_all_to_alls_beside_computation_take_no_time_where_it_is_longer() -> None:
+def test_all_to_alls_go_beside_computation_in_passes_that_have_another_beside_them() -> None:
     send = Exchange("all_to_all", ("ep",), 1)
     pieces = [Piece("a", (), send), Piece("b", (), send), Piece("c", ())]
     assert overlapped(pieces, ()) == pieces
-    beside = operations(framework={"kind": "megatron", "overlap_experts": True})
-    number = next(k for k, one in enumerate(beside) if one.collective == "all_to_all")
-    after = next(one for one in beside[number + 1 :] if one.kind is OpKind.COMPUTE)
-    assert number not in after.deps
-    plain = operations()
-    number = next(k for k, one in enumerate(plain) if one.collective == "all_to_all")
-    after = next(one for one in plain[number + 1 :] if one.stream == "compute")
-    assert number in after.deps
+
+    def waited_for(**framework: Any) -> set[str]:
+        made = operations(batch=8 * 3, framework={"kind": "megatron", **framework})
+        found = set()
+        for number, one in enumerate(made):
+            after = next((other for other in made[number + 1 :] if other.stream == "compute"), None)
+            if one.collective == "all_to_all" and after is not None and number in after.deps:
+                found.add(one.name[: len("micro-batch 0")] + " " + one.phase)
+        return found
+
+    every = {f"micro-batch {number} {phase}" for number in range(3) for phase in ("forward", "backward")}
+    assert waited_for() == every
+    # Megatron-Core's combined 1F1B: the first forward and the last backward pass have nothing beside them.
+    assert waited_for(overlap_experts=True) == {"micro-batch 0 forward", "micro-batch 2 backward"}
 
 
 def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
@@ -83,6 +91,21 @@ def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
     # Two experts on a rank, two products forward and four backward, five operators each or one.
     assert plain - fused >= 4 * (2 * 5 - 1) * 6 * 10_000_000
     assert operations(cuda_graphs=True)[0].stream != CPU_STREAM
+
+
+def test_products_that_leave_a_half_of_the_gpu_take_twice_the_waves_but_for_the_weights() -> None:
+    def products(margin: int) -> list[int]:
+        kind = {"kind": "megatron", "fused_experts": True, "fused_margin": margin}
+        large = MODEL | {"hidden": 4096, "experts": {"num": 16, "top_k": 2, "ffn": 4096}}
+        work = job(model=large, micro_batch=64, gpu="b200", framework=kind)
+        (layers,) = work.job().stages[0]
+        pieces = [piece for piece in layers[1].backward if piece.name.endswith(" experts")]
+        timer = read("b200").timer("bf16")
+        own = [each for piece in pieces for each in piece.kernels if each.kind.value == "matmul"]
+        return [timer.kernel_ps(each) for each in own]
+
+    whole, half = products(0), products(148 // 2)
+    assert [round(two / one) for one, two in zip(whole, half, strict=True)] == [2, 1, 2, 1]
 
 
 def test_the_host_waits_for_the_counts_of_each_layer_unless_experts_are_padded() -> None:

@@ -42,6 +42,37 @@ def test_a_recipe_is_for_linear_layers_only(recipe: str, narrow: str) -> None:
     assert times[1] < times[0]
 
 
+@pytest.mark.parametrize(
+    ("recipe", "gpu", "bytes_each", "after_norm", "launches"),
+    [
+        ("mxfp8", "b200", 2 + 2, 2 + 2, (1, 1)),
+        ("fp8", "b200", 2 + 2 + 1, 2 + 1, (4, 2)),  # read for the largest number, again to be converted
+        ("fp8", "h100-sxm", 2 + 2 + 2, 2 + 2, (4, 2)),  # written turned round, too
+    ],
+)
+def test_operands_are_read_and_written_as_the_recipe_needs(
+    recipe: str, gpu: str, bytes_each: int, after_norm: int, launches: tuple[int, int]
+) -> None:
+    def of_memory(work: ModelWorkload) -> tuple[int, int]:
+        own = [kernel for kernel in kernels(work) if kernel.kind.value == "memory"]
+        return sum(kernel.bytes_moved for kernel in own), sum(kernel.launches for kernel in own)
+
+    (plain, before), (made, after) = of_memory(job(gpu=gpu)), of_memory(job(gpu=gpu, recipe=recipe))
+    tokens, hidden, ffn, layers = 2048, 4096, 16384, 4
+    normed = 2 * hidden  # of queries, keys and values, and of the MLP
+    others = hidden + ffn + (3 * hidden + hidden + 2 * ffn + hidden)  # forward, backward
+    assert made - plain == layers * tokens * (normed * after_norm + others * bytes_each)
+    assert after - before == layers * (6 * launches[0] + 2 * launches[1])
+
+
+def test_logits_have_narrow_operands_where_the_recipe_is_mxfp8() -> None:
+    def narrow(recipe: str) -> int:
+        made = kernels(job(recipe=recipe, framework={"kind": "megatron", "fp8_output_proj": True}))
+        return sum(each.narrow is not None and 32000 in (each.columns, each.inner) for each in made)
+
+    assert (narrow("mxfp8"), narrow("fp8")) == (3, 0)
+
+
 def test_a_window_bounds_attention_in_its_layers() -> None:
     def attention(work: ModelWorkload) -> list[int]:
         return [kernel.flops for kernel in kernels(work) if kernel.kind.value == "attention"]

@@ -4,8 +4,9 @@
 GPU, number types and layout, as ``scripts/performance/configs`` of NVIDIA-NeMo/Megatron-Bridge (Apache-2.0)
 has them: CUDA graphs (of which parts of a layer, or ``full``: the whole iteration), how tokens are dispatched
 (HybridEP counts as DeepEP), 1F1B overlap of all-to-alls, grouped products in one kernel (``cutedsl``), FP8
-attention, operators that backward runs again. A job's is that of its release and layout; where the release
-has none of that layout and batch, of the nearest release that has, or else of the layout that differs least.
+attention, logits in FP8 (where the recipe is MXFP8's), operators that backward runs again. A job's is that of
+its release and layout; where the release has none of that layout and batch, of the nearest release that has,
+or else of the layout that differs least.
 """
 
 from __future__ import annotations
@@ -18,6 +19,15 @@ from typing import Any
 RELEASES = ["25.09", "25.11", "26.02", "26.04", "26.06", "26.08"]
 TYPES = {"BF16": "BF16", "FP8": "FP8_CS", "FP8-CS": "FP8_CS", "FP8-MX": "FP8_MX", "MXFP8": "FP8_MX"}
 LAYOUT = ("gbs", "tp", "pp", "cp", "vp", "ep", "mbs")
+
+HYBRID_EP = {2: 0.69, 4: 0.89, 8: 0.90}
+"""HybridEP's rate over NICs on 16, 32 and 64 H100s as a fraction of NCCL's (0.97 of 50 GB/s): its README's
+table of kernels with 16 multiprocessors (deepseek-ai/DeepEP, branch hybrid-ep), dispatch and combine of BF16,
+algorithm bandwidth, of which (hosts - 1) / hosts pass a NIC: 35.9 and 31.5, 43.3 and 43.1, 43.7 and 43.5."""
+
+FUSED_MARGIN = 16
+"""Multiprocessors: ``perf_plugins.py`` of v0.5.0 has fused experts leave 8 clusters (of two, cudnn-frontend's
+``grouped_gemm``) to all-to-alls beside them."""
 
 
 @cache
@@ -53,11 +63,15 @@ def settings(recipe: dict[str, str], *, ranks: int, domain: int) -> dict[str, An
         "overlap_experts": recipe["overlap"] == "1",
         "fused_experts": recipe["fused"] == "1",
         "fp8_attention": recipe["fp8_attention"] == "1",
+        "fp8_output_proj": recipe["fp8_output_proj"] == "1",
     }
+    if framework["fused_experts"] and framework["overlap_experts"]:
+        framework["fused_margin"] = FUSED_MARGIN
     if not whole and recipe["graphs"]:
         framework["graphs"] = recipe["graphs"].split()
     if recipe["dispatcher"] == "deepep":
-        framework["expert_hosts"] = -(-ranks // domain)
+        hosts = framework["expert_hosts"] = -(-ranks // domain)
+        framework["dispatcher_efficiency"] = HYBRID_EP.get(hosts, 1.0) if domain == 8 else 1.0
     found: dict[str, Any] = {"cuda_graphs": whole, "framework": framework}
     if recipe["recompute"]:
         found["recompute"] = recipe["recompute"].split()

@@ -76,13 +76,6 @@ class ShardedStage(StageBuilder):
         self, stage: int, stages: int, chunks: Sequence[Sequence[Layer]], training: Training, timer: Timer
     ) -> None:
         super().__init__(stage, stages, chunks, training, timer)
-        self.layer_steps = [
-            [
-                (self._steps([layer.forward]), self._steps([(*layer.recompute, *layer.backward)]))
-                for layer in layers
-            ]
-            for layers in chunks
-        ]
         self.started: tuple[int, ...] = ()
         """What the layer that runs now waited for: then the next one's parameters are fetched."""
         self.last_gather: tuple[int, ...] = ()
@@ -100,7 +93,7 @@ class ShardedStage(StageBuilder):
             gather = self._gather(name, one, place, phase)
             self.started = self.last
             self.last = tuple(sorted({*self.last, *gather}))
-            for step in self.layer_steps[one.chunk][place][0 if one.forward else 1]:
+            for step in self._steps_of(one, place):
                 self._run(name, step, phase, slowed=slowed)
             if not one.forward and (last or self.training.reshard):
                 self._scatter(name, layers[place])

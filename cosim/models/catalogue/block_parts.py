@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cosim.gpu.kernels import Kernel, KernelKind, attention_backward, matmul_backward, memory, narrowed
+from cosim.gpu.kernels import Kernel, KernelKind, attention_backward, matmul_backward, memory
+from cosim.models.catalogue.conversion import converted, converted_backward
+from cosim.models.catalogue.cut import Cut
 from cosim.models.parts import Exchange, Mark, Piece
 
 
@@ -34,6 +36,8 @@ class BlockPart:
     fused
         Its products apply what is between two of them and convert that themselves: only what goes into the
         first one, and what comes back into the last one, is converted by kernels of their own.
+    normed
+        A norm made what goes into its first product, with the largest number.
     graphed
         A CUDA graph has it: the host issues nothing.
     read
@@ -48,6 +52,7 @@ class BlockPart:
     fetch: Exchange | None = None
     plain: bool = False
     fused: bool = False
+    normed: bool = False
     graphed: bool = False
     read: bool = False
 
@@ -56,57 +61,48 @@ class BlockPart:
         return tuple(replace(kernel, issued=0) if self.graphed else kernel for kernel in kernels)
 
 
-def forward_pieces(parts: Sequence[BlockPart], width: int) -> Iterable[Piece]:
-    """Of a forward pass, numbers of ``width`` bytes."""
+def forward_pieces(parts: Sequence[BlockPart], cut: Cut) -> Iterable[Piece]:
+    """Of a forward pass."""
     for part in parts:
-        kernels = part.made(_issued(part.kernels, width, fused=part.fused))
+        kernels = part.made(_issued(part, part.kernels, cut))
         mark = Mark("host waits") if part.read else None
         yield Piece(part.name, kernels, part.then.forward, part.beside.forward, mark=mark)
 
 
-def backward_pieces(parts: Sequence[BlockPart], width: int) -> Iterable[Piece]:
+def backward_pieces(parts: Sequence[BlockPart], cut: Cut) -> Iterable[Piece]:
     """Last part first; what is exchanged after a part is the dual of what came before it in forward."""
     for number in reversed(range(len(parts))):
         part = parts[number]
         then = parts[number - 1].then.backward if number else None
         if part.fetch is not None:
             yield Piece(f"{part.name} again", (), part.fetch)
-        kernels = (*_issued(part.again, width), *_kernels_backward(part, width))
+        kernels = (*_issued(part, part.again, cut), *_kernels_backward(part, cut))
         yield Piece(part.name, part.made(kernels), then, part.beside.backward)
 
 
-def _issued(kernels: Sequence[Kernel], width: int, *, fused: bool = False) -> Iterable[Kernel]:
-    """Forward's kernels; what goes into a narrow product is converted before, twice as much of it being
-    written: also turned round, for the weights' gradient.
-    """
+def _issued(part: BlockPart, kernels: Sequence[Kernel], cut: Cut) -> Iterable[Kernel]:
+    """Forward's kernels; what goes into a narrow product is made before, also for the weights' gradient."""
     for number, kernel in enumerate(kernels):
-        if kernel.narrow is None or kernel.kind is not KernelKind.MATMUL:
+        if kernel.narrow is None or cut.recipe is None or kernel.kind is not KernelKind.MATMUL:
             yield kernel
             continue
-        convert, product = narrowed(kernel, width, kernel.narrow)
-        if not (fused and number):
-            yield _turned_too(convert, kernel, width)
+        convert, product = converted(kernel, cut, normed=part.normed and not number)
+        if not (part.fused and number):
+            yield convert
         yield product
 
 
-def _turned_too(convert: Kernel, product: Kernel, width: int) -> Kernel:
-    own = convert.bytes_moved - product.batch * product.rows * product.inner * width
-    return replace(convert, bytes_moved=convert.bytes_moved + own)
-
-
-def _kernels_backward(part: BlockPart, width: int) -> Iterable[Kernel]:
+def _kernels_backward(part: BlockPart, cut: Cut) -> Iterable[Kernel]:
     """Two products for each product, and one conversion; for others one and a half times the traffic."""
     for number, kernel in enumerate(reversed(part.kernels)):
         if kernel.kind is KernelKind.MATMUL:
-            for_left, for_right = matmul_backward(kernel, width)
-            if kernel.narrow is None:
-                yield from (for_left, for_right)
+            if kernel.narrow is None or cut.recipe is None:
+                yield from matmul_backward(kernel, cut.width)
                 continue
-            convert, first = narrowed(for_left, width, kernel.narrow)
+            convert, *products = converted_backward(kernel, cut)
             if not (part.fused and number):
-                yield _turned_too(convert, for_left, width)
-            yield first
-            yield narrowed(for_right, width, kernel.narrow)[1]
+                yield convert
+            yield from products
         elif kernel.kind is KernelKind.ATTENTION:
             yield attention_backward(kernel)
         else:

@@ -74,8 +74,8 @@ class Blocks:
             BlockPart(f"{name} residual", (self._add(),), plain=True),
         ]
         dense, experts, tensors = self.parameters(number)
-        forward = tuple(forward_pieces(parts, self.cut.width))
-        backward = list(backward_pieces(parts, self.cut.width))
+        forward = tuple(forward_pieces(parts, self.cut))
+        backward = list(backward_pieces(parts, self.cut))
         own = (dense + experts) * self.cut.width
         accumulate = memory(3 * own, launches=tensors)
         if self.cut.accumulated:  # the products read what is there, too
@@ -173,8 +173,8 @@ class Blocks:
             made.append(
                 Layer(
                     f"token {number + 2}",
-                    (*forward_pieces([project], cut.width), *layer.forward, *head.forward),
-                    (*head.backward, *layer.backward, *backward_pieces([project], cut.width)),
+                    (*forward_pieces([project], cut), *layer.forward, *head.forward),
+                    (*head.backward, *layer.backward, *backward_pieces([project], cut)),
                     layer.recompute,
                     self.sharded(dense + 2 * m.hidden**2 + 3 * m.norm_parameters, experts),
                     layer.experts,
@@ -229,20 +229,21 @@ class Blocks:
         if self.model.latent and self.cut.runs_again("latent"):
             again = (first[2], *first[4:], *again)
         parallel = self.cut.parallel
-        graphed = "attention" in self.cut.graphed
+        graphed, normed = "attention" in self.cut.graphed, self.model.latent is None
         if parallel.cp == 1:
-            return [BlockPart(name, (*first, *core, *last), self.closes, again=again, graphed=graphed)]
+            kernels = (*first, *core, *last)
+            return [BlockPart(name, kernels, self.closes, again=again, normed=normed, graphed=graphed)]
         own = self._kept_bytes() * self.cut.tokens
         gather = Exchange("all_gather", ("cp",), own)
         if parallel.cp_exchange == "ring":
             beside = ExchangePair(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
             return [
-                BlockPart(f"{name} in", first),
+                BlockPart(f"{name} in", first, normed=normed),
                 BlockPart(name, (*core, *last), self.closes, beside, again),
             ]
         scatter = Exchange("reduce_scatter", ("cp",), own * parallel.cp)
         return [
-            BlockPart(f"{name} in", first, ExchangePair(gather, scatter)),
+            BlockPart(f"{name} in", first, ExchangePair(gather, scatter), normed=normed),
             BlockPart(name, (*core, *last), self.closes, again=again, fetch=gather),
         ]
 
@@ -358,12 +359,15 @@ class Blocks:
         """An MLP; or shared experts as one, and routed ones."""
         m = self.model
         if m.experts is None or not m.has_experts(number):
-            return self._dense(f"{name} mlp", m.ffn)
+            return self._dense(f"{name} mlp", m.ffn, normed=True)
         shared = m.experts.shared * m.experts.ffn
         routed = ExpertLayer(m.experts, self.cut, m.hidden, m.gated).parts(name)
         return [*(self._dense(f"{name} shared experts", shared) if shared else ()), *routed]
 
-    def _dense(self, name: str, ffn: int) -> list[BlockPart]:
+    def _dense(self, name: str, ffn: int, *, normed: bool = False) -> list[BlockPart]:
+        """``normed``: the norm before is one kernel's with the first product's conversion, as Transformer
+        Engine's ``LayerNormLinear`` has it.
+        """
         kernels = self._mlp(ffn)
         again: tuple[Kernel, ...] = ()
         if self.cut.runs_again("mlp"):
@@ -373,5 +377,5 @@ class Blocks:
         graphed = "mlp" in self.cut.graphed
         return [
             BlockPart(f"{name} in", (), self.opens, plain=True),
-            BlockPart(name, kernels, self.closes, again=again, graphed=graphed),
+            BlockPart(name, kernels, self.closes, again=again, normed=normed, graphed=graphed),
         ]

@@ -172,7 +172,7 @@ class Cut:
     ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
     what came before. ``decode``: queries are one token for each sequence. ``accumulated``: products of
     gradients add to what is there. ``counts_read``: the host learns how many tokens each expert has before it
-    issues their products. Others are the framework's settings.
+    issues their products. ``fp8_turned``: the GPU's. Others are the framework's settings.
     """
 
     parallel: Parallel
@@ -184,14 +184,18 @@ class Cut:
     recompute: Recompute | tuple[Recomputed, ...] = "none"
     decode: bool = False
     recipe: Recipe | None = None
+    fp8_turned: bool = True
     fp8_attention: bool = False
     graphed: tuple[Graphed, ...] = ()
     dispatcher: Dispatcher = "all_to_all"
     expert_hosts: int = 1
+    dispatcher_efficiency: float = 1.0
     fused_experts: bool = False
+    fused_margin: int = 0
     accumulated: bool = False
     counts_read: bool = False
     fused_loss: bool = False
+    fp8_output_proj: bool = False
 
     def runs_again(self, what: Recomputed) -> bool:
         """Whether backward does, of a layer that it doesn't run again as a whole."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cosim.gpu.kernels import Kernel, matmul, matmul_backward, memory
+from cosim.models.catalogue.conversion import converted, converted_backward
 from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.parts import Exchange, Layer, Piece
 
@@ -35,14 +36,19 @@ def head_layer(cut: Cut, hidden: int, vocabulary: int) -> Layer:
     width, own = cut.width, vocabulary // cut.parallel.tp
     opens, closes = cut.exchanges(hidden)
     logits = matmul(cut.tokens, hidden, own, width)
+    made: tuple[Kernel, ...] = (logits,)
+    returned: tuple[Kernel, ...] = matmul_backward(logits, width)
+    if cut.fp8_output_proj:
+        narrow = replace(logits, narrow="fp8")
+        made, returned = converted(narrow, cut), converted_backward(narrow, cut)
     norm_bytes = 2 * cut.own_tokens * hidden * width
     loss, back = _fused_loss(cut, own) if cut.fused_loss else _loss(cut, own)
-    first = replace(loss[0], name="logits", kernels=(logits, *loss[0].kernels))
+    first = replace(loss[0], name="logits", kernels=(*made, *loss[0].kernels))
     return Layer(
         "head",
         (Piece("head", (memory(norm_bytes),), opens), first, *loss[1:]),
         (
-            Piece("logits", (*back, *matmul_backward(logits, width)), closes),
+            Piece("logits", (*back, *returned), closes),
             Piece("head", (memory(norm_bytes * 3 // 2, launches=2),)),
         ),
     )

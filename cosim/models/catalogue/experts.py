@@ -5,7 +5,8 @@ HybridEP send them (github.com/deepseek-ai/DeepEP), once to each rank that has o
 group spans several hosts once to each host, which hands them on meanwhile. A copy for each expert is put in
 the experts' order before it is sent or, of DeepEP's, when it has come; what several ranks sent to several
 experts of one rank, which the plain all-to-all leaves rank by rank, is sorted once more. Routing is even: a
-token's ``top_k`` experts are any of ``num`` with the same probability.
+token's ``top_k`` experts are any of ``num`` with the same probability. Where such a library fills a NIC less
+than NCCL does (``dispatcher_efficiency``), its messages are longer by as much.
 
 A library multiplies the experts' matrices one after another, each by a kernel with waves of tiles of its own
 and with conversions of its own (Transformer Engine's grouped linear layers, ``multi_stream_cublas_gemm``),
@@ -20,7 +21,8 @@ HybridEP's ``metadata_preprocess_core``), unless every expert takes a fixed numb
 kernel reads the counts on the GPU (``fused``).
 
 Not modelled: tokens that a capacity drops (as many are computed), shared experts overlapping the all-to-all,
-experts' kernels whose tiles differ.
+experts' kernels whose tiles differ, multiprocessors that a dispatcher takes from computation beside it (32 in
+the recipes of HybridEP).
 """
 
 from __future__ import annotations
@@ -57,11 +59,13 @@ class ExpertLayer:
 
     @property
     def copies(self) -> float:
-        """Of a token, that are sent."""
+        """Of a token, that are sent; a library that fills its NICs to a fraction sends as much more."""
         cut, e = self.cut, self.experts
         if cut.dispatcher == "all_to_all":
             return e.top_k
-        return places(e, cut.expert_hosts if cut.expert_hosts > 1 else cut.parallel.ep)
+        if cut.expert_hosts == 1:
+            return places(e, cut.parallel.ep)
+        return places(e, cut.expert_hosts) / cut.dispatcher_efficiency
 
     def parts(self, name: str) -> list[BlockPart]:
         """From the router to the sum of what experts made of a token."""
@@ -128,7 +132,7 @@ class ExpertLayer:
         own = self.experts.num // self.cut.parallel.ep
         kernel = grouped(rows, inner, columns, min(own, rows), self.cut.width, self.cut.narrow)
         if self.cut.fused_experts:
-            return replace(kernel, issued=1)
+            return replace(kernel, issued=1, spared=self.cut.fused_margin)
         return replace(kernel, launches=kernel.batch, issued=own * _OPERATORS_OF_AN_EXPERT)
 
     def _spread(self, size: int) -> tuple[ExchangePair, ExchangePair]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cosim.answers import check_answer
-from cosim.gpu.gpus import DTYPE_BYTES
+from cosim.gpu.gpus import DTYPE_BYTES, Gpu
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.assemble import (
     Inference,
@@ -51,6 +51,7 @@ def _cut(spec: ModelWorkload) -> Cut:
         spec.attention,
         spec.recompute,
         recipe=spec.recipe,
+        fp8_turned=not isinstance(spec.gpu, Gpu) or spec.gpu.fp8_turned,
     )
 
 
@@ -62,9 +63,12 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         graphed=framework.graphs,
         dispatcher=framework.dispatcher,
         expert_hosts=framework.expert_hosts,
+        dispatcher_efficiency=framework.dispatcher_efficiency,
         fused_experts=framework.fused_experts,
+        fused_margin=framework.fused_margin,
         accumulated=framework.accumulation_fusion,
         fused_loss=framework.fused_loss,
+        fp8_output_proj=framework.fp8_output_proj and spec.recipe == "mxfp8",
         counts_read=not (framework.padded_experts or framework.fused_experts),
     )
     parallel, width = cut.parallel, cut.width
