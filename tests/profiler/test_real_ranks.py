@@ -58,3 +58,14 @@ def test_streams_groups_and_messages_are_carried_out_on_the_host(tmp_path: Path)
     # 4 x 8 by 8 x 8, and its gradient's; of 64 numbers of two bytes: what a pair exchanges, nobody alone.
     exchanged = [("all_reduce", 128), ("send", 128), ("recv", 128)]
     assert real == [("product", 512), ("product", 512), *exchanged]
+
+
+def test_ddp_compares_parameters_once(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text((SCRIPTS / "ddp_mlp.py").read_text())
+    arguments = ("--layers=2", "--width=16", "--batch=4")
+    first = profile(ProfileRequest(str(script), arguments, world_size=4, iteration=0))[0]
+    real = run(4, str(script), arguments, iteration=0)
+    assert real == issued(first)
+    # A count; shapes and strides of two weights and two biases, 2 x (4 + 2) numbers; the parameters.
+    assert real[:3] == [("all_gather", 8), ("broadcast", 96), ("broadcast", 4 * 2 * (16 * 16 + 16))]

@@ -105,13 +105,24 @@ def _data_parallel() -> None:
     dist._compute_bucket_assignment_by_size = buckets
     for module in list(sys.modules.values()):
         if getattr(module, "_verify_param_shape_across_processes", None) is not None:
-            module._verify_param_shape_across_processes = lambda *_, **__: None  # type: ignore[attr-defined]
-    dist._verify_params_across_processes = lambda *_, **__: None
+            module._verify_param_shape_across_processes = _verified  # type: ignore[attr-defined]
+    dist._verify_params_across_processes = _verified
     dist._broadcast_coalesced = _broadcast_coalesced
     dist.Reducer._rebuild_buckets = lambda _: False
     dist.Reducer._set_static_graph = _with_memory(dist.Reducer._set_static_graph)
     dist.Reducer = _with_memory(dist.Reducer)  # type: ignore[misc]
     dist.Logger.set_runtime_stats_and_log = lambda _: None
+
+
+def _verified(group: Any, tensors: Any, *_: Any) -> None:
+    """What c10d exchanges to see that all ranks have the same parameters: how many, then the first rank's
+    shapes and strides.
+    """
+    home = tensors[0].device
+    count = torch.tensor([len(tensors)], device=home)
+    dist.all_gather([torch.empty_like(count) for _ in range(dist.get_world_size(group))], count, group=group)
+    shapes = torch.empty(sum(2 * tensor.dim() for tensor in tensors), dtype=torch.long, device=home)
+    dist.broadcast(shapes, group=group, group_src=0)
 
 
 def _broadcast_coalesced(group: Any, tensors: Any, size: int, source: int = 0) -> None:
