@@ -14,6 +14,7 @@ import torch
 def install() -> None:
     """Put them up; once a process."""
     _scaled_sums()
+    _split_sizes()
     _histograms_of_whole_numbers()
     _attention_of_sharded_heads()
     _files_of_tensors()
@@ -45,6 +46,24 @@ def _scaled_sums() -> None:
         made = scaling(getattr(c10d, name), scaled)
         setattr(dist, name, made)
         setattr(c10d, name, made)
+
+
+def _split_sizes() -> None:
+    """Sizes that a script copies from the GPU before it sends are on the host already, as a tensor."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d as c10d
+
+    plain = c10d.all_to_all_single
+
+    def all_to_all_single(*given: Any, **named: Any) -> Any:
+        asked = inspect.signature(plain).bind(*given, **named)
+        for each in ("output_split_sizes", "input_split_sizes"):
+            sizes = asked.arguments.get(each)
+            if isinstance(sizes, torch.Tensor):
+                asked.arguments[each] = sizes.tolist()
+        return plain(*asked.args, **asked.kwargs)
+
+    dist.all_to_all_single = c10d.all_to_all_single = all_to_all_single
 
 
 def _histograms_of_whole_numbers() -> None:

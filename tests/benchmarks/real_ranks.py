@@ -201,7 +201,7 @@ def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
         if e.get("name", "").startswith("gloo:") and "Input Dims" in e.get("args", {}):
             types.setdefault(json.dumps(e["args"]["Input Dims"]), []).append(e["args"]["Input type"])
     found = []
-    parts: set[int] = set()  # of what is one product on a GPU
+    parts: set[int] = set()  # of what is one product, or one exchange, on a GPU
     alone = [(e["ts"], e["ts"] + e["dur"], e["tid"]) for e in done if e.get("name") == _ALONE]
     for place, event in enumerate(done):
         if any(start <= event["ts"] <= end and event["tid"] == thread for start, end, thread in alone):
@@ -211,7 +211,8 @@ def _read(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
             continue
         if _holds_its_like(done, place):  # DTensor's, of the whole: the rank's own is inside
             continue
-        if name in _KINDS:
+        if name in _KINDS:  # a functional one calls the group's: one exchange
+            parts.update(id(e) for e in _inside(done, place) if _KINDS.get(e["name"]) == _KINDS[name])
             found.append((_KINDS[name], _bytes(name, _KINDS[name], args, types)))
         elif name == "aten::_grouped_mm":  # here one expert's rows are multiplied after the other's
             inside = {id(e): _flops(e["name"], e.get("args", {})) for e in _inside(done, place)}
@@ -232,11 +233,12 @@ def _inside(done: list[dict[str, Any]], place: int) -> Iterator[dict[str, Any]]:
             yield other
 
 
+_DISPATCHED = ("aten::mm", "aten::addmm", "aten::bmm", "aten::_scaled_dot_product_flash_attention_for_cpu")
+
+
 def _holds_its_like(done: list[dict[str, Any]], place: int) -> bool:
     name = done[place].get("name", "")
-    return name.startswith(("aten::mm", "aten::addmm", "aten::bmm")) and any(
-        other["name"] == name for other in _inside(done, place)
-    )
+    return name.startswith(_DISPATCHED) and any(other["name"] == name for other in _inside(done, place))
 
 
 def _bytes(name: str, kind: str, args: dict[str, Any], types: dict[str, list[list[str]]]) -> int:
