@@ -1,96 +1,165 @@
-"""Ends of messages of programs, as columns: alike ones of a program once."""
+"""Ends of messages of ranks, compiled: who is at the other end, where both meet, and what is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.state import NONE
+from cosim.engine.messages import REQUEST_BYTES
+from cosim.engine.program_columns import Source, room_to_hash, step
+from cosim.engine.state import NONE, SEND, State
+from cosim.network.arrays import Arrays
 from cosim.network.flows import I32, I64
-from cosim.workload.operation import STORE
-from cosim.workload.program import DeviceMesh, OpKind
-from cosim.workload.table import OperationTable
+from cosim.network.jit import compiled, internal
+from cosim.workload.operation import Operation
+from cosim.workload.program import DeviceMesh, Workload
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Ports:
-    """``count[p]`` ends of program p, after those of programs before; ``like`` are positions in the table's
-    prototypes, ``fixed`` ranks at the other end, NONE where the prototype says an axis and an offset.
+class Meetings(Arrays):
+    """What is found of a job's ends of messages.
+
+    Of ranks ``program_of``; of prototypes ``stride``, ``size`` and ``offset`` of the axis along which the
+    other end is, size 0: it says a rank, or nobody. Found are channels, ``sender``, ``receiver`` and ``tag``
+    of each, and flows: ``source`` and ``target`` (ranks), ``size_bytes`` and ``channel`` of what goes out at
+    each ``port``.
     """
 
-    count: I64
-    sends: NDArray[np.bool_]
-    like: I32
-    fixed: I64
+    program_of: I32
+    stride: I64
+    size: I64
+    offset: I64
+    sender: I32
+    receiver: I32
     tag: I64
+    hashes: I32
+    port: I32
+    source: I32
+    target: I32
     size_bytes: I64
-    channel: I64
-    table: OperationTable
-
-    def peers(self, mesh: DeviceMesh, world: int, port: I64, rank: I64) -> I64:
-        """int64[rows]: who is at the other end of ports of ranks, NONE where there is nobody."""
-        prototypes, axes = self.table.prototypes, list(mesh.axes)
-        stride, size, offset = (np.zeros(len(prototypes), np.int64) for _ in range(3))
-        for k in np.unique(self.like[self.fixed < 0]).tolist():
-            peer = prototypes[k].peer
-            if peer is not None and peer.axis is not None and peer.axis in mesh.axes:
-                after = axes[axes.index(peer.axis) + 1 :]
-                stride[k] = int(np.prod([mesh.axes[name] for name in after], dtype=np.int64))
-                size[k], offset[k] = mesh.axes[peer.axis], peer.offset
-        like = self.like[port]
-        place = rank // np.maximum(stride[like], 1) % np.maximum(size[like], 1) + offset[like]
-        inside = (stride[like] > 0) & (place >= 0) & (place < size[like])
-        found = np.where(inside, rank + offset[like] * stride[like], self.fixed[port])
-        return np.where((found >= 0) & (found < world) & (found != rank), found, NONE)
+    channel: I32
+    channel_of: I32
 
 
-def ports_of(table: OperationTable, *, accesses: bool = False) -> tuple[Ports, I64]:
-    """The ends of messages of a table's programs, and int64[rows]: each one's number within its program, 0
-    for what is no end. With ``accesses`` those to memory nodes are such ends, too, without a peer.
-    """
-    is_end = table.is_kind(OpKind.SEND, OpKind.RECV)
-    row = np.flatnonzero(is_end | table.is_access if accesses else is_end)
-    stores = np.array([one.access == STORE for one in table.prototypes], np.int64)[table.like[row]]
-    channel = np.array([one.channel for one in table.prototypes], np.int64)[table.like[row]]
-    kind, alike = table.kind[row], _alike(table)[table.like[row]]
-    columns = (
-        table.program[row],
-        kind,
-        table.peer[row],
-        alike,
-        table.tag[row],
-        table.size_bytes[row],
+def meetings_of(workload: Workload, ports: int) -> Meetings:
+    """Room for what is found of so many ends."""
+    prototypes = workload.table.prototypes
+    channel_of = np.array([one.channel for one in prototypes], np.int64).astype(np.int32)
+    sender, receiver, port, source, target, channel = np.empty((6, ports), np.int32)
+    tag, size_bytes = np.empty((2, ports), np.int64)
+    return Meetings(
+        np.ascontiguousarray(workload.program_of, np.int32),
+        *_places(prototypes, workload.mesh),
+        sender,
+        receiver,
+        tag,
+        room_to_hash(ports),
+        port,
+        source,
+        target,
+        size_bytes,
         channel,
-        stores,
+        channel_of,
     )
-    one, number = unique_rows(*columns)
-    mine = row[one]
-    count = np.bincount(table.program[mine], minlength=table.num_programs)
-    ref = np.zeros(len(table), np.int64)
-    ref[row] = number - (np.cumsum(count) - count)[table.program[row]]
-    sends = table.is_kind(OpKind.SEND)[mine]
-    fixed, like = table.peer[mine], table.like[mine]
-    return Ports(count, sends, like, fixed, table.tag[mine], table.size_bytes[mine], channel[one], table), ref
 
 
-def _alike(table: OperationTable) -> I64:
-    """int64[prototypes]: prototypes have the same number whose peers are said alike."""
-    numbers: dict[object, int] = {}
-    said = (None if one.peer is None else (one.peer.axis, one.peer.offset) for one in table.prototypes)
-    return np.array([numbers.setdefault(one, len(numbers)) for one in said], np.int64)
+def _places(prototypes: Sequence[Operation], mesh: DeviceMesh) -> NDArray[np.int64]:
+    """int64[3, prototypes]: stride, size and offset of :class:`Meetings`."""
+    found, axes = np.zeros((3, len(prototypes)), np.int64), list(mesh.axes)
+    for k, one in enumerate(prototypes):
+        if one.peer is not None and one.peer.axis in mesh.axes:
+            after = axes[axes.index(one.peer.axis) + 1 :]
+            stride = int(np.prod([mesh.axes[name] for name in after], dtype=np.int64))
+            found[:, k] = stride, mesh.axes[one.peer.axis], one.peer.offset
+    return found
+
+
+@internal
+def _peer(source: Source, found: Meetings, row: int, rank: int) -> int:
+    """Who is at the other end of a rank's operation; NONE: nobody."""
+    peer = source.peer[row]
+    like = source.like[row]
+    if peer < 0 and found.size[like] > 0:
+        place = rank // found.stride[like] % found.size[like] + found.offset[like]
+        if 0 <= place < found.size[like]:
+            peer = rank + found.offset[like] * found.stride[like]
+    return int(peer) if 0 <= peer < len(found.program_of) and peer != rank else NONE
+
+
+@internal
+def _channel(found: Meetings, sender: int, receiver: int, tag: int, used: int) -> int:
+    """The number of where messages meet, of ``used`` that are known; that is the number of a new one."""
+    mask = len(found.hashes) - 1
+    hashed = step(step(step(np.uint64(0), sender), receiver), tag)
+    place = np.int64(hashed >> np.uint64(32)) & mask
+    while found.hashes[place] != NONE:
+        one = found.hashes[place]
+        if found.tag[one] == tag and found.sender[one] == sender and found.receiver[one] == receiver:
+            return int(one)
+        place = (place + 1) & mask
+    found.hashes[place] = used
+    found.sender[used] = sender
+    found.receiver[used] = receiver
+    found.tag[used] = tag
+    return used
+
+
+@compiled
+def write_ports(
+    state: State, source: Source, found: Meetings, rank0: int, channel0: int, rendezvous: bool
+) -> tuple[int, int]:
+    """Write a job's ports, of ranks from ``rank0`` on; (how many channels it has, from ``channel0`` on, how
+    many flows go out).
+    """
+    channels = 0
+    flows = 0
+    for rank in range(len(found.program_of)):
+        program = found.program_of[rank]
+        port0 = state.ranks[rank0 + rank].port0
+        begin = source.end_first[program]
+        for end in range(begin, source.end_first[program + 1]):
+            port = port0 + end - begin
+            row = source.end_row[end]
+            peer = _peer(source, found, row, rank)
+            one = state.ports[port]
+            one.peer = peer
+            one.binding = NONE
+            one.channel = NONE
+            # Without a peer it stays without a channel: a rank that reaches it is told so then, if it ever
+            # does.
+            if peer == NONE:
+                continue
+            sends = source.kind[source.like[row]] == SEND
+            number = _channel(
+                found, rank if sends else peer, peer if sends else rank, source.tag[row], channels
+            )
+            channels = max(channels, number + 1)
+            one.channel = channel0 + number
+            if sends or rendezvous:
+                found.port[flows] = port
+                found.source[flows] = rank
+                found.target[flows] = peer
+                found.size_bytes[flows] = source.size[row] if sends else REQUEST_BYTES
+                found.channel[flows] = found.channel_of[source.like[row]] if sends else 0
+                flows += 1
+    for number in range(channels):
+        state.channels[channel0 + number].head = NONE
+        state.channels[channel0 + number].tail = NONE
+    return channels, flows
 
 
 def unique_rows(*columns: NDArray[Any]) -> tuple[I64, I64]:
     """(Positions of one row of each kind, in ascending order of kinds; int64[rows]: the kind of each row)."""
     keys = _packed(columns)
-    order = np.lexsort(keys[::-1])
+    order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
     fresh = np.ones(len(order), np.bool_)
     if len(order):
-        fresh[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+        fresh[1:] = False
+        for key in keys:
+            ordered = key[order]
+            fresh[1:] |= ordered[1:] != ordered[:-1]
     kind = np.empty(len(order), np.int64)
     kind[order] = np.cumsum(fresh) - 1
     return order[fresh], kind

@@ -1,4 +1,4 @@
-"""Programs made ready to run: successors instead of dependencies, and who meets whom in collectives.
+"""Programs made ready to run: who meets whom in collectives.
 
 The n-th collective that a program has on a group, in operation order, meets the n-th that every other
 member has on it, whatever the order in which they start, and however each names the group. Sends and receives
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy as np
 from cosim.engine.folding.folding import Folding
 from cosim.engine.folding.template import Grid, representatives
 from cosim.engine.folding.translations import group_grid
-from cosim.engine.ready_table import ReadyTable, ready_table
 from cosim.engine.records import JobInfo
 from cosim.engine.slots import Slots, slots_of
 from cosim.errors import WorkloadError
@@ -29,9 +29,9 @@ Naming = tuple[str, ...] | tuple[int, ...]
 """A group as all its members name it: mesh axes longer than one, in mesh order, or other explicit ranks."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class ReadyProgram:
-    """A program's operations with what the engine looks up at each start.
+    """A program's operations with what is looked up of them.
 
     ``streams`` names the streams; ``stream[op]`` is -1 where there is no limit. ``naming[op]`` is a
     collective's group, ``occurrence[op]`` counts the collectives on it before; ``collective`` finds one by
@@ -42,12 +42,23 @@ class ReadyProgram:
     operations: tuple[Operation, ...]
     streams: tuple[str, ...]
     stream: tuple[int, ...]
-    waits: tuple[int, ...]
-    successors: tuple[tuple[int, ...], ...]
-    roots: tuple[int, ...]
     naming: tuple[Naming, ...]
     occurrence: tuple[int, ...]
     collective: dict[tuple[Naming, int], int]
+
+    @cached_property
+    def waits(self) -> tuple[int, ...]:
+        """How many operations each one waits for."""
+        return tuple(len({*one.deps}) for one in self.operations)
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """What waits for each operation, ascending."""
+        found: list[list[int]] = [[] for _ in self.operations]
+        for at, one in enumerate(self.operations):
+            for before in {*one.deps}:
+                found[before].append(at)
+        return tuple(map(tuple, found))
 
 
 def naming(operation: Operation, mesh: DeviceMesh) -> Naming:
@@ -70,11 +81,7 @@ def naming(operation: Operation, mesh: DeviceMesh) -> Naming:
 
 
 def ready_program(
-    ready: ReadyTable,
-    number: int,
-    program: Program,
-    mesh: DeviceMesh,
-    known: dict[tuple[object, object], Naming],
+    program: Program, mesh: DeviceMesh, known: dict[tuple[object, object], Naming]
 ) -> ReadyProgram:
     """A program made ready. ``known`` keeps namings for other programs of the job."""
     seen: dict[Naming, int] = {}
@@ -95,15 +102,11 @@ def ready_program(
             seen[name] = occurrence[at] + 1
     streams = sorted({operation.stream for operation in program.operations} - {NO_STREAM})
     stream = {name: k for k, name in enumerate(streams)}
-    waits, successors = ready.of(number)
     return ReadyProgram(
         program.name,
         program.operations,
         tuple(streams),
         tuple(stream.get(operation.stream, -1) for operation in program.operations),
-        waits,
-        successors,
-        tuple(at for at, count in enumerate(waits) if count == 0),
         tuple(names),
         tuple(occurrence),
         collective,
@@ -156,7 +159,6 @@ class ReadyPrograms(Sequence[ReadyProgram]):
 
     programs: Sequence[Program]
     mesh: DeviceMesh
-    table: ReadyTable
     _known: dict[tuple[object, object], Naming] = field(default_factory=dict)
     _made: dict[int, ReadyProgram] = field(default_factory=dict)
 
@@ -173,7 +175,7 @@ class ReadyPrograms(Sequence[ReadyProgram]):
         number = range(len(self))[number]
         if number not in self._made:
             program = self.programs[number]
-            self._made[number] = ready_program(self.table, number, program, self.mesh, self._known)
+            self._made[number] = ready_program(program, self.mesh, self._known)
         return self._made[number]
 
 
@@ -293,7 +295,7 @@ def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
             raise WorkloadError(f"{what}: {name} must stay below {limit}, for flow keys; here {value}")
     workload = info.workload
     mesh = workload.mesh if info.folding is None else info.folding.translations.mesh
-    programs = ReadyPrograms(workload.programs, mesh, ready_table(workload))
+    programs = ReadyPrograms(workload.programs, mesh)
     return ReadyJob(number, info, topology, programs, slots_of(workload.table))
 
 

@@ -163,6 +163,11 @@ class Replay:
         self.environment = CoSimEnvironment(network, self._deliver, self._instant, go_on)
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
+        self._total = sum(
+            int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
+            for info, one in ((job, job.workload) for job in jobs)
+        )
+        expect(self._total)
         self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
         self._directing = (
             None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
@@ -176,12 +181,7 @@ class Replay:
         self._slowdowns = [iter(one.info.slowdowns) for one in self._jobs]
         self._done_before = self._in_vain = 0
         self._seen = (-1, -1)
-        self._total = sum(
-            int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
-            for info, one in ((job, job.workload) for job in jobs)
-        )
         self._engine.columns.expect_operations(self._total)
-        expect(self._total)
 
     def run(self) -> Records:
         """See :func:`replay`."""

@@ -10,19 +10,16 @@ import numpy as np
 from cosim.engine import state as s
 from cosim.engine.columns import Columns
 from cosim.engine.flow_log import FlowLog
-from cosim.engine.messages import REQUEST_BYTES
-from cosim.engine.ports import Ports, ports_of, unique_rows
+from cosim.engine.ports import meetings_of, unique_rows, write_ports
+from cosim.engine.program_columns import Source, most_rows, source_of, write_programs
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
-from cosim.network.calendar import Records
+from cosim.errors import WorkloadError
 from cosim.network.flows import I32, I64, flat_table
-from cosim.workload.program import Operation, OpKind
+from cosim.workload.program import Operation, OpKind, Workload
 
 What = tuple[str, int, int]
 """A collective's kind, size and root."""
-_KIND = {OpKind.COLLECTIVE: s.COLLECTIVE, OpKind.SEND: s.SEND, OpKind.RECV: s.RECV}
-_KINDS = np.array([_KIND.get(kind, s.COMPUTE) for kind in OpKind])
-"""The engine's kinds, by position in ``OpKind``."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,8 +53,7 @@ class Tables:
         self.rank0: list[int] = []
         self._seats = {job.number: job.info.endpoints for job in jobs}
         for job in jobs:
-            ports = self._programs(job)
-            self._ranks(job, ports)
+            self._ranks(job, self._programs(job))
         num_ranks = columns.used("ranks")
         columns.reserve("touched", num_ranks)
         columns.reserve("begins", num_ranks)
@@ -68,73 +64,67 @@ class Tables:
 
     # -- programs ------------------------------------------------------------------------------------
 
-    def _programs(self, job: ReadyJob) -> Ports:
-        """Write a job's programs into the columns; their ends of messages."""
-        columns, ready, slots = self.columns, job.programs.table, job.slots
-        table = ready.table
-        ops = np.zeros(len(table), s.OP)
-        over_fabric = job.info.memory_nodes is not None
-        ops["kind"] = np.where(table.is_access, s.REMOTE if over_fabric else s.ACCESS, _KINDS[table.kind])
-        ops["duration"], ops["size"] = table.duration_ps, table.size_bytes
-        ops["lane"] = ready.lane
-        ops["number"] = np.arange(len(table)) - table.first[table.program]
-        ports, ops["ref"] = ports_of(table, accesses=over_fabric)
+    def _programs(self, job: ReadyJob) -> Source:
+        """Write a job's programs into the columns; their ends of messages are found."""
+        columns, table, slots = self.columns, job.info.workload.table, job.slots
+        _check_lagged(job.info.workload)
+        source = source_of(table, over_fabric=job.info.memory_nodes is not None)
+        rows = most_rows(source, slots)
+        first = {name: columns.extend(name, count)[0] for name, count in rows.items()}
+        places = (first[name] for name in ("ops", "successors", "lane_base", "roots", "programs"))
+        wrong = int(write_programs(columns.view(), source, *places, slots.count))
+        if wrong != s.NONE:
+            row = int(np.searchsorted(table.dep_first, wrong, "right")) - 1
+            raise _no_operation(job.info.workload, row, int(table.dep[wrong]))
         self.program0.append(len(self.programs))
-        groups = self._collectives(job, ops)
-        rows = ready.in_slots(slots)
-        ops = ops[rows.row]
-        first = columns.append("successors", rows.successor) + rows.successor_first
-        ops["first"], ops["last"] = first[:-1], first[1:]
-        ops["slot"], ops["waits"], ops["early"] = rows.slot, rows.waits, rows.early
-        made = np.zeros(table.num_programs, s.PROGRAM)
-        made["op0"] = columns.append("ops", ops) + rows.first[:-1]
-        made["ops"] = np.diff(table.first)
-        made["lanes"] = ready.lanes
-        # All slots of a rank are ready in one lane: it has room for each operation once a slot.
-        made["lane0"] = columns.append("lane_base", slots.count * ready.lane_base) + ready.lane_first
-        made["roots"] = np.diff(ready.root_first)
-        made["root0"] = columns.append("roots", ready.roots) + ready.root_first[:-1]
-        number = columns.append("programs", made)
+        groups = self._collectives(job, first["ops"])
+        number = first["programs"]
         self.programs += [
             ProgramTable(number + at, job, at, groups.get(at, ())) for at in range(table.num_programs)
         ]
-        return ports
+        return source
 
-    def _collectives(self, job: ReadyJob, ops: Records) -> dict[int, tuple[tuple[Operation, Naming], ...]]:
-        """What the collectives of each program name; ``ops`` are told their numbers."""
-        table = job.programs.table.table
+    def _collectives(self, job: ReadyJob, op0: int) -> dict[int, tuple[tuple[Operation, Naming], ...]]:
+        """What the collectives of each program name; operations, from ``op0`` on, are told its number."""
+        table, slots = job.info.workload.table, job.slots.count
         found: dict[int, tuple[tuple[Operation, Naming], ...]] = {}
         mine = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE))
         for number in np.unique(table.program[mine]).tolist():
-            program, first = job.programs[number], int(table.first[number])
-            ops["occurrence"][first : first + len(program.operations)] = program.occurrence
+            program = job.programs[number]
             groups: dict[object, int] = {}
             named: list[tuple[Operation, Naming]] = []
+            places, said = [], []
             for at, one in enumerate(program.operations):
                 if one.kind is OpKind.COLLECTIVE:
-                    what = one.collective, one.size_bytes, one.root
-                    ops[first + at]["what"] = self.whats.setdefault(what, len(self.whats))
-                    ops[first + at]["ref"] = groups.setdefault((one.axes, one.ranks), len(groups))
+                    what = self.whats.setdefault((one.collective, one.size_bytes, one.root), len(self.whats))
+                    ref = groups.setdefault((one.axes, one.ranks), len(groups))
+                    places.append(at)
+                    said.append((what, ref, program.occurrence[at]))
                     # It was the first to name its group: its naming stands for all that name the same.
                     if len(groups) > len(named):
                         named.append((one, program.naming[at]))
             found[number] = tuple(named)
+            first, length = op0 + slots * int(table.first[number]), len(program.operations)
+            rows = self.columns.arrays["ops"][first : first + slots * length].reshape(slots, length)
+            for name, column in zip(("what", "ref", "occurrence"), zip(*said, strict=True), strict=True):
+                rows[name][:, places] = column
         return found
 
     # -- ranks ---------------------------------------------------------------------------------------
 
-    def _ranks(self, job: ReadyJob, ports: Ports) -> None:
-        columns, info, ready = self.columns, job.info, job.programs.table
+    def _ranks(self, job: ReadyJob, source: Source) -> None:
+        columns, info = self.columns, job.info
         of, world = info.workload.program_of, info.workload.world_size
         mine = self.programs[self.program0[-1] :]
+        program0 = mine[0].number if mine else 0
         ranks = np.zeros(world, s.RANK)
         slots = job.slots.count
         lengths = {
-            "cell0": ("cells", slots * np.diff(ready.table.first)),
+            "cell0": ("cells", slots * np.diff(source.first)),
             "slot0": ("slots", np.full(len(mine), slots)),
-            "lane0": ("lanes", ready.lanes),
+            "lane0": ("lanes", columns.arrays["programs"]["lanes"][program0 : program0 + len(mine)]),
             "ref0": ("members", np.array([len(one.groups) for one in mine], np.int64)),
-            "port0": ("ports", ports.count),
+            "port0": ("ports", np.diff(source.end_first)),
         }
         for name, (column, length) in lengths.items():
             count = length[of]
@@ -144,16 +134,16 @@ class Tables:
                 rows["started"] = s.NONE
             elif column == "lanes":
                 rows["busy"] = s.NONE
-            # What no rank has met yet is unknown, not row 0 of a table.
-            elif column != "slots":
-                for name_of in rows.dtype.names or ():
-                    rows[name_of] = s.NONE
+            elif column == "members":  # what no rank has met yet is unknown, not row 0 of a table
+                rows["comm"] = rows["position"] = s.NONE
+            elif column == "ports":
+                num_ports = len(rows)
         ranks["pace0"] = s.NONE
         if info.pace is not None:
             columns.extend("pace", columns.used("cells"))
             ranks["pace0"] = ranks["cell0"]
         ranks["device"] = self._devices(info)
-        ranks["program"] = mine[0].number + of if mine else 0
+        ranks["program"] = program0 + of
         ranks["job"], ranks["number"] = job.number, np.arange(world)
         ranks["iteration"] = ranks["finish"] = s.NONE
         self.rank0.append(columns.append("ranks", ranks))
@@ -165,7 +155,7 @@ class Tables:
         made["ranks"], made["iterations"] = world, info.iterations
         made["rendezvous"], made["open"] = info.workload.rendezvous, job.slots.open
         columns.append("jobs", made)
-        self._ports(job, ports, np.asarray(ranks["port0"], np.int64))
+        self._ports(job, source, num_ports)
 
     def _devices(self, info: JobInfo) -> I32 | int:
         """The memory device of each rank, with a row of the columns."""
@@ -183,49 +173,20 @@ class Tables:
         self.columns.arrays["ranks"]["device"][first : first + len(info.endpoints)] = self._devices(info)
         self._move_messages(job)
 
-    def _ports(self, job: ReadyJob, ports: Ports, port0: I64) -> None:
+    def _ports(self, job: ReadyJob, source: Source, count: int) -> None:
         """Say of each end of messages with whom it meets where, and what is sent from there."""
-        info = job.info
-        count = ports.count[info.workload.program_of]
-        rank = np.repeat(np.arange(info.workload.world_size), count)
-        if not len(rank):
+        if not count:
             return
-        within = np.arange(len(rank)) - np.repeat(np.cumsum(count) - count, count)
-        port, of = (
-            port0[rank] + within,
-            (np.cumsum(ports.count) - ports.count)[info.workload.program_of][rank],
-        )
-        of += within
-        peer = ports.peers(info.workload.mesh, info.workload.world_size, of, rank)
-        rows = self.columns.arrays["ports"]
-        rows["peer"][port] = peer
-        known = peer >= 0
-        # Ends without a peer stay without a channel: a rank that reaches one is told so then, if it ever
-        # does.
-        port, of, rank, peer = (column[known] for column in (port, of, rank, peer))
-        sends, tag = ports.sends[of], ports.tag[of]
-        sender, receiver = np.where(sends, rank, peer), np.where(sends, peer, rank)
-        rows["channel"][port] = self._channels(job, sender, receiver, tag)
-        size, channel = ports.size_bytes[of], ports.channel[of]
-        if not info.workload.rendezvous:
-            port, rank, peer, size, channel = (c[sends] for c in (port, rank, peer, size, channel))
-        else:
-            size, channel = np.where(sends, size, REQUEST_BYTES), np.where(sends, channel, 0)
-        src, dst = (np.asarray(info.endpoints[one], np.int32) for one in (rank, peer))
-        rows["binding"][port] = self._bindings(job.number, src, dst, size, channel.astype(np.int32))
-
-    def _channels(self, job: ReadyJob, sender: I64, receiver: I64, tag: I64) -> I64:
-        """Where the messages of each (sender, receiver, tag) meet."""
-        world = job.info.workload.world_size
-        tags, of = np.unique(tag, return_inverse=True)
-        unique, number = np.unique((sender * world + receiver) * len(tags) + of, return_inverse=True)
-        first, rows = self.columns.extend("channels", len(unique))
-        rows["head"] = rows["tail"] = s.NONE
-        pair = unique // len(tags)
-        self.messages.channels.append(
-            (first, job.number, pair // world, pair % world, tags[unique % len(tags)])
-        )
-        return np.asarray(first + number, np.int64)
+        info, columns = job.info, self.columns
+        found = meetings_of(info.workload, count)
+        channel0, _ = columns.extend("channels", count)
+        given = self.rank0[-1], channel0, info.workload.rendezvous
+        channels, flows = write_ports(columns.view(), source, found, *given)
+        ends = found.sender[:channels], found.receiver[:channels], found.tag[:channels]
+        self.messages.channels.append((channel0, job.number, *ends))
+        src, dst = (np.asarray(info.endpoints[one[:flows]], np.int32) for one in (found.source, found.target))
+        binding = self._bindings(job.number, src, dst, found.size_bytes[:flows], found.channel[:flows])
+        columns.arrays["ports"]["binding"][found.port[:flows]] = binding
 
     def _bindings(self, job: int, src: I32, dst: I32, size: I64, channel: I32) -> I64:
         """The flows of messages: alike ones once."""
@@ -261,7 +222,7 @@ class Tables:
 class MessageTable:
     """What channels and bindings of messages stand for, job by job: those from a first number on."""
 
-    channels: list[tuple[int, int, I64, I64, I64]] = field(default_factory=list)
+    channels: list[tuple[int, int, I32, I32, I64]] = field(default_factory=list)
     """First, job, senders, receivers, tags."""
     bindings: list[tuple[int, int, I32, I32, I64, I32]] = field(default_factory=list)
     """First, job, sources, destinations, bytes, channels."""
@@ -272,3 +233,22 @@ class MessageTable:
 
 
 _ONE_MESSAGE = flat_table([0], [1], [0])
+
+
+def _check_lagged(workload: Workload) -> None:
+    """Refuse what would wait for an operation of an iteration before that isn't there."""
+    table = workload.table
+    row, dep, lag = table.lagged.T
+    count = np.diff(table.first)[table.program[row]]
+    for at in np.flatnonzero((dep < 0) | (dep >= count) | (lag < 1))[:1].tolist():
+        raise _no_operation(workload, int(row[at]), int(dep[at]))
+
+
+def _no_operation(workload: Workload, row: int, dep: int) -> WorkloadError:
+    table = workload.table
+    number = int(table.program[row])
+    program, op = workload.programs[number], row - int(table.first[number])
+    return WorkloadError(
+        f"program {program.name!r}: operation {op} {program.operations[op].name!r} depends on "
+        f"{dep}, which is not another of its {len(program.operations)} operations"
+    )

@@ -187,6 +187,8 @@ _ENGINE = (
     "counters",
     "loop",
     "joint",
+    "program_columns",
+    "ports",
 )
 
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import cosim
 from cosim.context import HERE
-from cosim.engine.ready_table import ready_table
 from cosim.errors import CosimError, WorkloadError
 from cosim.files.import_report import ReportBuilder
 from cosim.formats.flow_list.read import FlowListWorkload, read_columns, read_flows
@@ -99,28 +98,6 @@ def test_operations_are_the_same_in_columns(workload: Workload) -> None:
 @given(workloads())
 def test_workloads_in_columns_are_refused_and_run_alike(workload: Workload) -> None:
     assert outcome(in_columns(workload)) == outcome(workload)
-
-
-@some
-@given(workloads())
-def test_dependencies_are_turned_round(workload: Workload) -> None:
-    try:
-        ready = ready_table(workload)
-    except WorkloadError as error:
-        assert "depends on" in str(error)  # noqa: PT017
-        return
-    for number, program in enumerate(workload.programs):
-        before = [set(op.deps) for op in program.operations]
-        after = [tuple(k for k, deps in enumerate(before) if at in deps) for at in range(len(before))]
-        assert ready.of(number) == (tuple(map(len, before)), tuple(after))
-        roots = ready.roots[ready.root_first[number] : ready.root_first[number + 1]].tolist()
-        assert roots == [at for at, deps in enumerate(before) if not deps]
-        streams = sorted({op.stream for op in program.operations} - {NO_STREAM})
-        lane = [streams.index(op.stream) if op.stream else len(streams) for op in program.operations]
-        rows = slice(*workload.table.first[number : number + 2].tolist())
-        assert (ready.lanes[number], ready.lane[rows].tolist()) == (len(streams) + 1, lane)
-        base = ready.lane_base[ready.lane_first[number] :][: len(streams) + 1].tolist()
-        assert base == [sum(one < k for one in lane) for k in range(len(streams) + 1)]
 
 
 SECONDS = st.one_of(

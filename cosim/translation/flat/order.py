@@ -49,7 +49,8 @@ def order_of(program: ReadyProgram, start_ps: Sequence[int] | None = None) -> Or
 
 def _sequence(program: ReadyProgram) -> list[int]:
     """Topological order, the lowest number first."""
-    waits, ready = list(program.waits), list(program.roots)
+    waits = list(program.waits)
+    ready = [op for op, count in enumerate(waits) if not count]
     heapify(ready)
     sequence = []
     while ready:
