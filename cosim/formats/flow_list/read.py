@@ -20,11 +20,11 @@ from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
 from cosim.files.text import MOST_RANKS, check_regular, lines_of
 from cosim.formats.flow_list.plain import picoseconds, plain_flows
+from cosim.formats.flow_list.timed_flows import TimedFlows
 from cosim.units import NEVER
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
 from cosim.workload.table import I64
-from cosim.workload.timed_flows import TimedFlows
 
 _BLOCK = 1 << 21
 """Bytes that are read at once, and the rest of the line that they end in."""
@@ -92,7 +92,7 @@ def read_columns(path: Path) -> TimedFlows:
 
 def _plain_columns(path: Path) -> I64 | None:
     """int64[4, flows] of a file whose lines are all plain, and as many as it says; else None."""
-    blocks = [np.zeros((4, 0), np.int64)]
+    blocks = []
     try:
         check_regular(path, WorkloadError)
         with path.open("rb") as file:
@@ -104,8 +104,9 @@ def _plain_columns(path: Path) -> I64 | None:
                 blocks.append(found)
     except OSError:
         return None  # who reads line by line says why
-    columns = np.concatenate(blocks, axis=1)
-    return columns if _is_number(begin) and int(begin) == columns.shape[1] else None
+    if not _is_number(begin) or int(begin) != sum(block.shape[1] for block in blocks):
+        return None
+    return np.concatenate(blocks, axis=1) if blocks else np.zeros((4, 0), np.int64)
 
 
 def read_flows(path: Path) -> Iterator[Flow]:
