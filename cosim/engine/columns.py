@@ -77,6 +77,8 @@ _USED = {
 }
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
 _FILLED = {*_USED, "reactions", "log", "collective_log"}
+_NO_ROWS = {name: zeros((0,), kind) for name, kind in _ROWS.items()}
+"""Nobody writes to these: they are every run's."""
 
 
 class Columns:
@@ -84,9 +86,7 @@ class Columns:
 
     def __init__(self) -> None:
         # Room from the start for what any run fills: the loop stops for each first row otherwise.
-        self.arrays = GrowingArrays(
-            {name: zeros((_LEAST_ROWS if name in _FILLED else 0,), kind) for name, kind in _ROWS.items()}
-        )
+        self.arrays = GrowingArrays(_NO_ROWS | {name: zeros((_LEAST_ROWS,), _ROWS[name]) for name in _FILLED})
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE

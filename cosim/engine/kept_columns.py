@@ -14,7 +14,7 @@ from cosim.errors import ScenarioError
 
 
 class KeptColumn:
-    """In memory, where it is there twice while it is made whole."""
+    """In memory, where it is there twice while it is made whole of several parts."""
 
     def __init__(self, kind: DTypeLike) -> None:
         self._kind = np.dtype(kind)
@@ -22,10 +22,12 @@ class KeptColumn:
 
     def append(self, part: NDArray[Any]) -> None:
         """Add values at the end."""
-        self._parts.append(np.ascontiguousarray(part, self._kind))
+        self._parts.append(np.array(part, self._kind))
 
     def whole(self) -> NDArray[Any]:
         """All values; let go of here."""
+        if len(self._parts) == 1:
+            return self._parts.pop()
         found = np.concatenate([np.zeros(0, self._kind), *self._parts])
         self.close()
         return found

@@ -62,13 +62,16 @@ class OperationLog:
         """When the last operation ended, whether it was kept or not."""
 
     def take(self, rows: NDArray[Any]) -> None:
-        """Write down rows, in the order in which they came: by time, and by rounds within an instant."""
+        """Write down rows, in the order in which they came: by time, and by rounds within an instant. These$
+        may be overwritten after.
+        """
         if not len(rows):
             return
-        rows = np.concatenate([self._instant, rows])
+        if len(self._instant):
+            rows = np.concatenate([self._instant, rows])
         end = np.ascontiguousarray(rows["end"])
         over = int(np.searchsorted(end, end[-1]))  # the last instant may go on
-        self._instant = rows[over:]
+        self._instant = rows[over:].copy()
         self._write(rows[:over])
 
     def records(self) -> OpRecords:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,10 +70,10 @@ def _places(prototypes: Sequence[Operation], mesh: DeviceMesh) -> NDArray[np.int
     """int64[3, prototypes]: stride, size and offset of :class:`Meetings`."""
     found, axes = np.zeros((3, len(prototypes)), np.int64), list(mesh.axes)
     for k, one in enumerate(prototypes):
-        if one.peer is not None and one.peer.axis in mesh.axes:
-            after = axes[axes.index(one.peer.axis) + 1 :]
-            stride = int(np.prod([mesh.axes[name] for name in after], dtype=np.int64))
-            found[:, k] = stride, mesh.axes[one.peer.axis], one.peer.offset
+        axis = None if one.peer is None else one.peer.axis
+        if one.peer is not None and axis is not None and axis in mesh.axes:
+            stride = math.prod(mesh.axes[name] for name in axes[axes.index(axis) + 1 :])
+            found[:, k] = stride, mesh.axes[axis], one.peer.offset
     return found
 
 

@@ -67,12 +67,21 @@ class Tables:
     def _programs(self, job: ReadyJob) -> Source:
         """Write a job's programs into the columns; their ends of messages are found."""
         columns, table, slots = self.columns, job.info.workload.table, job.slots
-        _check_lagged(job.info.workload)
+        if len(table.lagged):
+            _check_lagged(job.info.workload)
         source = source_of(table, over_fabric=job.info.memory_nodes is not None)
         rows = most_rows(source, slots)
         first = {name: columns.extend(name, count)[0] for name, count in rows.items()}
-        places = (first[name] for name in ("ops", "successors", "lane_base", "roots", "programs"))
-        wrong = int(write_programs(columns.view(), source, *places, slots.count))
+        wrong = write_programs(
+            columns.view(),
+            source,
+            first["ops"],
+            first["successors"],
+            first["lane_base"],
+            first["roots"],
+            first["programs"],
+            slots.count,
+        )
         if wrong != s.NONE:
             row = int(np.searchsorted(table.dep_first, wrong, "right")) - 1
             raise _no_operation(job.info.workload, row, int(table.dep[wrong]))
@@ -88,6 +97,8 @@ class Tables:
         """What the collectives of each program name; operations, from ``op0`` on, are told its number."""
         table, slots = job.info.workload.table, job.slots.count
         found: dict[int, tuple[tuple[Operation, Naming], ...]] = {}
+        if not any(one.kind is OpKind.COLLECTIVE for one in table.prototypes):
+            return found
         mine = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE))
         for number in np.unique(table.program[mine]).tolist():
             program = job.programs[number]

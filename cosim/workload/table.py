@@ -141,9 +141,7 @@ class OperationTable:
 
     def is_kind(self, *kinds: OpKind) -> NDArray[np.bool_]:
         """bool[rows]: of these kinds."""
-        wanted = np.zeros(len(_CODE), np.bool_)
-        wanted[[_CODE[kind.value] for kind in kinds]] = True
-        return wanted[self.kind]
+        return np.array([one.kind in kinds for one in self.prototypes], np.bool_)[self.like]
 
     @cached_property
     def flops(self) -> NDArray[np.float64]:

@@ -112,13 +112,13 @@ def ends(workload: Workload, columns: dict[str, Any]) -> Iterator[tuple[Operatio
         for at, op in enumerate(workload.program(rank).operations):
             if op.kind is OpKind.COMPUTE:
                 continue
-            peer = -1
-            if op.peer is not None and op.peer.rank is not None:
-                peer = op.peer.rank
-            elif op.peer is not None and op.peer.axis in MESH.axes:
+            peer, said = -1, op.peer or Peer()
+            if said.rank is not None:
+                peer = said.rank
+            elif said.axis is not None and said.axis in MESH.axes:
                 where = MESH.coordinates(rank)
-                where[op.peer.axis] += op.peer.offset
-                if 0 <= where[op.peer.axis] < MESH.axes[op.peer.axis]:
+                where[said.axis] += said.offset
+                if 0 <= where[said.axis] < MESH.axes[said.axis]:
                     peer = MESH.rank(where)
             one = columns["ops"][columns["programs"]["op0"][row["program"]] + at]
             known = 0 <= peer < 6 and peer != rank

@@ -43,7 +43,7 @@ class TimedFlows:
         The n-th flow of a pair of ranks has tag n. Operations are named ``flow k`` and ``wait k``.
         """
         count, waits = len(self), self.start_ps > 0
-        ends = sum(np.bincount(one, minlength=num_ranks) for one in (self.src, self.src[waits], self.dst))
+        ends = np.bincount(np.concatenate([self.src, self.src[waits], self.dst]), minlength=num_ranks)
         busy = ends > 0
         program_of = _numbers(busy)
         report.invented(NOTHING_IS_INVENTED, int(np.count_nonzero(~busy)))
@@ -55,9 +55,25 @@ class TimedFlows:
         duration, size, tag = np.zeros((3, rows), np.int64)
         peer, dep_first, dep = np.full(rows, -1), np.zeros(rows + 1, np.int64), np.empty(num_waits, np.int32)
         hashes = np.full(2 << count.bit_length(), -1, np.int32)
-        given = self.src, self.dst, self.size_bytes, self.start_ps, program_of, first, first[:-1].copy()
-        made = like, which, duration, size, peer, tag, dep_first, dep
-        _write(*given, hashes, np.empty(count, np.int32), *made)
+        _write(
+            self.src,
+            self.dst,
+            self.size_bytes,
+            self.start_ps,
+            program_of,
+            first,
+            first[:-1].copy(),
+            hashes,
+            np.empty(count, np.int32),
+            like,
+            which,
+            duration,
+            size,
+            peer,
+            tag,
+            dep_first,
+            dep,
+        )
         table = OperationTable(
             _PROTOTYPES,
             like,
