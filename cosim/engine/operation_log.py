@@ -62,7 +62,7 @@ class OperationLog:
         """When the last operation ended, whether it was kept or not."""
 
     def take(self, rows: NDArray[Any]) -> None:
-        """Write down rows, in the order in which they came: by time, and by rounds within an instant. These$
+        """Write down rows, in the order in which they came: by time, and by rounds within an instant. These
         may be overwritten after.
         """
         if not len(rows):
