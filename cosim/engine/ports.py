@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.messages import REQUEST_BYTES
-from cosim.engine.program_columns import Source, room_to_hash, step
+from cosim.engine.program_columns import TableColumns, room_to_hash, step
 from cosim.engine.state import NONE, SEND, State
 from cosim.network.arrays import Arrays
 from cosim.network.flows import I32, I64
@@ -78,7 +78,7 @@ def _places(prototypes: Sequence[Operation], mesh: DeviceMesh) -> NDArray[np.int
 
 
 @internal
-def _peer(source: Source, found: Meetings, row: int, rank: int) -> int:
+def _peer(source: TableColumns, found: Meetings, row: int, rank: int) -> int:
     """Who is at the other end of a rank's operation; NONE: nobody."""
     peer = source.peer[row]
     like = source.like[row]
@@ -109,7 +109,7 @@ def _channel(found: Meetings, sender: int, receiver: int, tag: int, used: int) -
 
 @compiled
 def write_ports(
-    state: State, source: Source, found: Meetings, rank0: int, channel0: int, rendezvous: bool
+    state: State, source: TableColumns, found: Meetings, rank0: int, channel0: int, rendezvous: bool
 ) -> tuple[int, int]:
     """Write a job's ports, of ranks from ``rank0`` on; (how many channels it has, from ``channel0`` on, how
     many flows go out).

@@ -17,7 +17,7 @@ from cosim.workload.table import OperationTable
 _KIND = {OpKind.COLLECTIVE: COLLECTIVE, OpKind.SEND: SEND, OpKind.RECV: RECV}
 
 
-class Source(Arrays):
+class TableColumns(Arrays):
     """A job's operations as its table has them, and what is found of them on the way.
 
     ``first``, ``like``, ``duration``, ``size``, ``peer``, ``tag``, ``dep_first``, ``dep``, ``lagged`` are the
@@ -47,7 +47,7 @@ class Source(Arrays):
     lane: I32
 
 
-def source_of(table: OperationTable, *, over_fabric: bool) -> Source:
+def source_of(table: OperationTable, *, over_fabric: bool) -> TableColumns:
     """The operations of a table; with ``over_fabric`` accesses to remote memory are messages."""
     prototypes = table.prototypes
     access = REMOTE if over_fabric else ACCESS
@@ -62,7 +62,7 @@ def source_of(table: OperationTable, *, over_fabric: bool) -> Source:
     by_prototype = np.array(end, np.int32)
     most = int(np.count_nonzero(by_prototype[table.like] != NONE)) if ends else 0
     columns = (table.first, table.like, table.duration_ps, table.size_bytes, table.peer, table.tag)
-    return Source(
+    return TableColumns(
         *map(np.ascontiguousarray, (*columns, table.dep_first, table.dep, _each_once(table.lagged))),
         np.array(kind, np.int32),
         np.array([number.get(one.stream, len(streams)) for one in prototypes], np.int32),
@@ -89,7 +89,7 @@ def _each_once(lagged: I64) -> I64:
     return np.unique(lagged, axis=0) if len(lagged) else lagged
 
 
-def most_rows(source: Source, slots: Slots) -> dict[str, int]:
+def most_rows(source: TableColumns, slots: Slots) -> dict[str, int]:
     """How many rows :func:`write_programs` adds at most."""
     rows, programs = len(source.like), len(source.first) - 1
     return {
@@ -109,7 +109,7 @@ def step(hashed: np.uint64, value: int) -> np.uint64:
 
 
 @internal
-def _write_lanes(state: State, source: Source, program: int, lane0: int, slots: int) -> int:
+def _write_lanes(state: State, source: TableColumns, program: int, lane0: int, slots: int) -> int:
     """Number a program's streams, and say where each one's heap is in a rank's cells; how many lanes."""
     last = len(source.count) - 1
     for stream in range(last + 1):
@@ -130,7 +130,7 @@ def _write_lanes(state: State, source: Source, program: int, lane0: int, slots: 
 
 
 @internal
-def _end_of(source: Source, row: int, begin: int, used: int) -> int:
+def _end_of(source: TableColumns, row: int, begin: int, used: int) -> int:
     """The number among all ends of that of a row, whose program has those from ``begin`` up to ``used``; that
     is the number of a new one.
     """
@@ -158,7 +158,7 @@ def _end_of(source: Source, row: int, begin: int, used: int) -> int:
 
 
 @internal
-def _write_rows(state: State, source: Source, program: int, op0: int, used: int) -> int:
+def _write_rows(state: State, source: TableColumns, program: int, op0: int, used: int) -> int:
     """Write a program's operations, but for what waits for what; how many ends there are now."""
     begin = used
     base = source.first[program]
@@ -178,7 +178,7 @@ def _write_rows(state: State, source: Source, program: int, op0: int, used: int)
 
 
 @internal
-def _count_waits(state: State, source: Source, program: int, op0: int) -> int:
+def _count_waits(state: State, source: TableColumns, program: int, op0: int) -> int:
     """Count what each operation waits for (``waits``) and what waits for it (``last``) in an iteration;
     NONE, or which dependency is none.
     """
@@ -199,7 +199,7 @@ def _count_waits(state: State, source: Source, program: int, op0: int) -> int:
 
 @internal
 def _write_successors(
-    state: State, source: Source, program: int, op0: int, lagged: int, slots: int, successor0: int
+    state: State, source: TableColumns, program: int, op0: int, lagged: int, slots: int, successor0: int
 ) -> int:
     """Write what follows each operation, in every slot; where the next program's successors begin. Lagged
     dependencies of the program begin at ``lagged``.
@@ -242,7 +242,14 @@ def _write_successors(
 
 @compiled
 def write_programs(
-    state: State, source: Source, op0: int, successor0: int, lane0: int, root0: int, program0: int, slots: int
+    state: State,
+    source: TableColumns,
+    op0: int,
+    successor0: int,
+    lane0: int,
+    root0: int,
+    program0: int,
+    slots: int,
 ) -> int:
     """Write a job's programs from these rows of the columns on, which are zeros; NONE, or which dependency is
     not another operation of its program.

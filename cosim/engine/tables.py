@@ -11,7 +11,7 @@ from cosim.engine import state as s
 from cosim.engine.columns import Columns
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.ports import meetings_of, unique_rows, write_ports
-from cosim.engine.program_columns import Source, most_rows, source_of, write_programs
+from cosim.engine.program_columns import TableColumns, most_rows, source_of, write_programs
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
 from cosim.errors import WorkloadError
@@ -64,7 +64,7 @@ class Tables:
 
     # -- programs ------------------------------------------------------------------------------------
 
-    def _programs(self, job: ReadyJob) -> Source:
+    def _programs(self, job: ReadyJob) -> TableColumns:
         """Write a job's programs into the columns; their ends of messages are found."""
         columns, table, slots = self.columns, job.info.workload.table, job.slots
         if len(table.lagged):
@@ -123,7 +123,7 @@ class Tables:
 
     # -- ranks ---------------------------------------------------------------------------------------
 
-    def _ranks(self, job: ReadyJob, source: Source) -> None:
+    def _ranks(self, job: ReadyJob, source: TableColumns) -> None:
         columns, info = self.columns, job.info
         of, world = info.workload.program_of, info.workload.world_size
         mine = self.programs[self.program0[-1] :]
@@ -184,7 +184,7 @@ class Tables:
         self.columns.arrays["ranks"]["device"][first : first + len(info.endpoints)] = self._devices(info)
         self._move_messages(job)
 
-    def _ports(self, job: ReadyJob, source: Source, count: int) -> None:
+    def _ports(self, job: ReadyJob, source: TableColumns, count: int) -> None:
         """Say of each end of messages with whom it meets where, and what is sent from there."""
         if not count:
             return
