@@ -39,6 +39,8 @@ class Weight:
         parallelism).
     expert
         Whether it belongs to experts, which expert-parallel ranks share.
+    copied
+        Whether it is another stage's, of which this one has a copy (a tied embedding).
     """
 
     name: str
@@ -47,6 +49,7 @@ class Weight:
     summed: tuple[str, ...] = ()
     expert: bool = False
     made: int = 0
+    copied: bool = False
 
     @property
     def gradient(self) -> int:

@@ -88,6 +88,12 @@ def test_a_cuda_graph_is_replayed_whole_and_launched_once() -> None:
     assert ("triton.scale_kernel", "memory", "bf16", 0, 2 * half, 0, 0, 0, 0) in made.kernels
 
 
+def test_parameters_keep_their_marks_where_a_gpu_run_does() -> None:
+    made = profiled("marked.py")
+    # Cast and moved they keep them; out of `meta` torch makes new ones, which are reduced.
+    assert sizes(made, "all_reduce", "dp") == {2 * 16 * 16: 1, 2 * 16 * 8: 1}
+
+
 def test_graphed_steps_are_written_and_read(tmp_path: Path) -> None:
     made = profiled("graphs.py", world_size=1)
     file.write(made, tmp_path / "job.yaml")

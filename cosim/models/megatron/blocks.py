@@ -48,7 +48,7 @@ class LocalBlocks(EagerBlocks):
         """Last norm, logits, loss; ``copy``: a tied embedding that is on another stage."""
         made, m = LocalWriter(self, "head"), self.model
         own = copy or not m.tied
-        matrix = made.weight("output", self.vocabulary // self.tp, m.hidden, own=own)
+        matrix = made.weight("output", self.vocabulary // self.tp, m.hidden, own=own, copied=copy)
         logits = made.local.added(made.norm(made.input(), "norm"), matrix)
         return made.layer(made.local.loss(logits, self.cut.batch))
 

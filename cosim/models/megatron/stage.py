@@ -163,10 +163,11 @@ class LocalStage(EagerStage):
         self._share_tied()
 
     def _optimize(self) -> None:
-        """Gradients' norm, each parameter's read by the host; clipping; AdamW without decay of vectors."""
+        """Norm of gradients, each once, read by the host; clipping; AdamW without decay of vectors."""
         width = self.training.gradient_width
         sizes = [weight.count * width for weight in self.weights]
-        self.issue(numbers(FP32, FP32, *(size + FP32 for size in sizes)))
+        counted = [weight.count * width for weight in self.weights if not weight.copied]
+        self.issue(numbers(FP32, FP32, *(size + FP32 for size in counted)))
         self._read()
         self.issue(numbers(2 * FP32))
         self._agreed(self.model_axes)

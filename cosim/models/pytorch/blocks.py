@@ -112,11 +112,11 @@ class Writer:
 
     def weight(
         self, name: str, *shape: int, summed: tuple[str, ...] = (), expert: bool = False, own: bool = True,
-        made: int = 0,
+        made: int = 0, copied: bool = False,
     ) -> Tensor:  # fmt: skip
         """A parameter of that shape on this rank; not ``own``: another layer has it."""
         tensor = Tensor(shape, self.kept)
-        weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert, made)
+        weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert, made, copied)
         if own:
             self.weights.append(weight)
             tensor.weight = weight

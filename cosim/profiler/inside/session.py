@@ -136,13 +136,14 @@ class ProfilingSession:
         """What torch does on tensors without data, where its own way would ask for their values."""
         import torch
 
-        from cosim.profiler.inside import attention, sparse, tensors, values, weights, wrappers
+        from cosim.profiler.inside import attention, parameters, sparse, tensors, values, weights, wrappers
 
         values.install(self.assume, self.recorder.host_reads, routed)
         values.install_loader(self.assume)
         tensors.install(self.mode)
         sparse.install()
         weights.install(self.assume)
+        parameters.install()
         wrappers.install(self.assume)
         attention.install(ampere=self.shim is not None and torch.cuda.get_device_capability() >= (8, 0))
 
