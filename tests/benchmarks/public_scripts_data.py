@@ -30,7 +30,7 @@ REPOSITORIES = {
     "timm": "huggingface/pytorch-image-models aa4b5850", "diffusers": "huggingface/diffusers 58eb52c080",
     "DeepSpeedExamples": "deepspeedai/DeepSpeedExamples 45b4b715", "dlrm": "facebookresearch/dlrm 090956e",
     "torchtune": "pytorch/torchtune v0.6.1-rc3", "torchtitan-0.2.2": "pytorch/torchtitan v0.2.2",
-    "torchrec": "pytorch/torchrec a48cef79",
+    "torchrec": "pytorch/torchrec a48cef79", "accelerate": "huggingface/accelerate 16cb6eb8",
 }  # fmt: skip
 """By the folder in which they are looked for: repository and commit."""
 PACKAGES = (
@@ -39,6 +39,7 @@ PACKAGES = (
     "diffusers==0.42.1", "tiktoken==0.14.0", "pillow", "tensorboard", "rustbpe", "wandb",
     "torchao==0.11.0", "torchdata==0.11.0", "omegaconf==2.3.1", "sentencepiece==0.2.3", "blobfile==3.3.0",
     "tyro==1.0.17", "typeguard", "torchrec==1.8.0", "fbgemm-gpu-cpu==1.8.0", "tensordict", "iopath",
+    "evaluate==0.4.6",
 )  # fmt: skip
 _SUBJECT = ("the", "model", "learns", "what", "data", "and", "networks", "carry", "between", "small", "ranks")
 _WORDS = [f"{word}{place}" for place in range(8) for word in _SUBJECT]
@@ -58,6 +59,24 @@ def missing(folder: Path) -> list[str]:
         if here != version and (version or here == "none"):
             found.append(f"{package} (here: {here})")
     return found
+
+
+_ACCURACY = '''"""The share of answers that are right."""
+
+import datasets
+import evaluate
+
+
+class Glue(evaluate.Metric):
+    """As the Hub's `glue` is asked."""
+
+    def _info(self):
+        kinds = datasets.Features({k: datasets.Value("int64") for k in ("predictions", "references")})
+        return evaluate.MetricInfo(description="", citation="", inputs_description="", features=kinds)
+
+    def _compute(self, predictions, references):
+        return {"accuracy": sum(p == r for p, r in zip(predictions, references)) / len(references)}
+'''
 
 
 class Data:
@@ -80,6 +99,7 @@ class Data:
         self._models()
         self._language()
         self._recipes()
+        self._hub()
 
     def _text(self, count: int) -> str:
         return " ".join(self.words.choice(_WORDS) for _ in range(count))
@@ -209,6 +229,34 @@ class Data:
         texts.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps({"text": self._text(3000)}) + "\n" for _ in range(60))
         (texts / "data.json").write_text(lines)
+
+    def _hub(self) -> None:
+        """What accelerate's example names in the Hub, where it is started: pairs of sentences, a
+        metric, BERT with two layers of 64.
+        """
+        models: Any = importlib.import_module("transformers")
+        place = self.assets / "hub"
+        pairs, metric = place / "nyu-mll" / "glue", place / "glue"
+        for each in (pairs, metric):
+            each.mkdir(parents=True, exist_ok=True)
+        parts = {"train": 256, "validation": 64, "test": 64}
+        for part, count in parts.items():
+            rows = [
+                {"sentence1": self._text(20), "sentence2": self._text(20), "label": k % 2, "idx": k}
+                for k in range(count)
+            ]
+            (pairs / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        files = [{"split": part, "path": f"{part}.jsonl"} for part in parts]
+        about = {"configs": [{"config_name": "mrpc", "data_files": files}]}
+        (pairs / "README.md").write_text(f"---\n{yaml.safe_dump(about)}---\n")
+        (metric / "glue.py").write_text(_ACCURACY)
+        sizes = {
+            "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "max_position_embeddings": 256, "pad_token_id": 0,
+        }  # fmt: skip
+        bert = models.BertForSequenceClassification(models.BertConfig(**sizes))
+        bert.save_pretrained(place / "bert-base-cased")
+        models.AutoTokenizer.from_pretrained(self.assets / "tiny").save_pretrained(place / "bert-base-cased")
 
     def _models(self) -> None:
         """Llama with two layers of 64, and a tokenizer of 500 words; with a reward's head, too; and with
