@@ -108,7 +108,7 @@ BLOCKS = Case(
 
 
 LOOPED = ("interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs")
-"""What stands between the passes of stages (parameters fetched and given up, gradients put together) is told to
+"""What stands between passes of stages (parameters fetched and given up, gradients put together) is told to
 another phase in a profile than in the catalogue: kernels' bytes are compared in all."""
 
 
