@@ -13,7 +13,7 @@
 ``chunks``               compiled: chunks, phases and queues of a collective under way
 ``messages``, ``flows``  compiled: sends and receives; flow groups and their flows
 ``counters``             compiled: digest, completion times, traffic
-``flow_log``             what those add up to; ``collective_records``: collectives that ended
+``flow_log``             what those add up to; ``traffic``: over time; ``collective_records``: collectives
 ``releasing``            dependent flows released in front of a network
 ``stall``                who waits for whom
 ``records``              what is written down

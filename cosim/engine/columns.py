@@ -56,6 +56,7 @@ _ROWS: dict[str, Any] = {
     "starts": s.START,
     "log": s.LOG,
     "collective_log": s.COLLECTIVE_LOG,
+    "arrivals": s.ARRIVAL,
     "blocks": s.BLOCK,
     "info": np.int64,
 }
@@ -76,7 +77,7 @@ _USED = {
     "words": s.WORDS_TOP,
 }
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
-_FILLED = {*_USED, "reactions", "log", "collective_log"}
+_FILLED = {*_USED, "reactions", "log", "collective_log", "arrivals"}
 _NO_ROWS = {name: zeros((0,), kind) for name, kind in _ROWS.items()}
 """Nobody writes to these: they are every run's."""
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from cosim.engine.flows import let_go
 from cosim.engine.heap import push
-from cosim.engine.state import LOG_N, NONE, REACTIONS_N, State
+from cosim.engine.state import ARRIVALS_N, LOG_N, NONE, REACTIONS_N, State
+from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined, internal, once
 
 DIGEST_A, DIGEST_B = 0, 1
-MESSAGES, FCT_MIN, FCT_MAX, FCT_SUM, TRAFFIC_BIN, FCT_CARRIES = range(6)
+MESSAGES, FCT_MIN, FCT_MAX, FCT_SUM, FCT_CARRIES = range(5)
 """Scalars in ``counts``; the sum of completion times is ``FCT_SUM + FCT_CARRIES * FCT_CARRY``."""
 
 FCT_CARRY = 1 << 62
@@ -76,28 +77,22 @@ def _block_of(state: State, handle: int, flow: int, near: int) -> int:
     return low
 
 
-@internal
-def _widen_bins(state: State) -> None:
-    """Make the bins of traffic twice as wide."""
-    traffic = state.traffic
-    half = len(traffic) // 2
-    for b in range(half):
-        for pair in range(traffic.shape[1]):
-            traffic[b, pair] = traffic[2 * b, pair] + traffic[2 * b + 1, pair]
-    for b in range(half, len(traffic)):
-        for pair in range(traffic.shape[1]):
-            traffic[b, pair] = 0
-    state.counts[TRAFFIC_BIN] *= 2
-
-
 @once
-def _count_bytes(state: State, one: int, time: int) -> None:
-    """The bytes of a bound row arrived."""
-    counts = state.counts
-    # However long a run lasts it has this many bins: twice as wide, half of them are free again.
-    while time >= len(state.traffic) * counts[TRAFFIC_BIN]:
-        _widen_bins(state)
-    state.traffic[time // counts[TRAFFIC_BIN], one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
+def _list_arrival(state: State, one: int, time: int) -> None:
+    """The bytes of a bound row arrived; there is room for that."""
+    meta = state.meta
+    arrival = state.arrivals[meta[ARRIVALS_N]]
+    meta[ARRIVALS_N] += 1
+    arrival.time = time
+    arrival.row = one
+
+
+@compiled
+def add_to_bins(arrivals: Records, bins: I64, bin_ps: int) -> None:
+    """Add the bytes of arrivals to bins of that width, [bins, pairs], which reach so far."""
+    for k in range(len(arrivals)):
+        one = arrivals[k].row
+        bins[arrivals[k].time // bin_ps, one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
 
 
 def fct_edges() -> I64:
@@ -139,7 +134,8 @@ def _react_later(state: State, handle: int, flow: int, time: int, cause: int) ->
 
 @compiled
 def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I64, number: int) -> int:
-    """Count completions; those that the engine waits for go to the reactions, which have room.
+    """Count completions; those that the engine waits for go to the reactions, which have room, as
+    the list of arrivals has.
 
     Returns NONE, or the number of a row whose group has ended or never began, whose index is negative, or
     which ends before it starts, or starts before 0.
@@ -188,7 +184,7 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
             counts[FCT_SUM] -= FCT_CARRY
             counts[FCT_CARRIES] += 1
         counts[MESSAGES] += 1
-        _count_bytes(state, one, time[k])
+        _list_arrival(state, one, time[k])
     state.digest[DIGEST_A] = sum_a
     state.digest[DIGEST_B] = sum_b
     return NONE

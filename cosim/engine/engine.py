@@ -247,7 +247,7 @@ class Engine:
         """Have room for all that the network may report."""
         assert self._network is not None
         most = int(self._network.core().state["num_pending"][0])
-        self.columns.reserve("reactions", int(self.columns.meta[s.REACTIONS_N]) + most)
+        self.flow_log.expect(most)
         have = len(self.columns.arrays["reported"].handle)
         if most > have:
             self.columns.replace("reported", room_for_reports(max(most, 2 * have, 1024)))

@@ -15,18 +15,16 @@ from cosim.engine.counters import (
     FCT_SUM,
     MESSAGES,
     SIZE_BITS,
-    TRAFFIC_BIN,
     fct_edges,
 )
 from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
 from cosim.engine.state import BLOCK, NONE, REACTIONS_N
+from cosim.engine.traffic import Traffic
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowTable
 from cosim.network.jit import compiled
 
-_TRAFFIC_CELLS = 1 << 22  # of 8 bytes, all bins and pairs together
 _DENSE_ENDPOINTS = 4096  # squared, times 4 bytes: 64 MB
-_FIRST_BIN_PS = 1 << 16  # 65 ns; bins double as a run goes on
 
 
 @compiled
@@ -90,12 +88,11 @@ class FlowLog:
         self._columns = columns
         self._counts = np.zeros(8, np.int64)
         self._counts[FCT_MIN] = np.iinfo(np.int64).max
-        self._counts[TRAFFIC_BIN] = _FIRST_BIN_PS
         self._fct = np.zeros(FCT_BINS, np.int64)
         columns.replace("counts", self._counts)
         columns.replace("fct", self._fct)
-        columns.replace("traffic", np.zeros((64, 64), np.int64))
         self._pairs = Pairs(num_endpoints)
+        self._traffic = Traffic(columns)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._bindings: dict[tuple[int, bytes], int] = {}
         self._messages: list[tuple[I64, ...]] | None = [] if record_messages else None
@@ -144,23 +141,13 @@ class FlowLog:
         if len(size_bytes) and int(size_bytes.max()) >> SIZE_BITS:
             raise WorkloadError(f"a message of {int(size_bytes.max())} bytes; at most 64 GiB are counted")
         numbers = self._pairs.numbers(src, dst)
-        self._widen_traffic()
+        self._traffic.expect_pairs(self._pairs.count)
         return self._columns.append("info", (numbers << SIZE_BITS) | size_bytes)
 
-    def _widen_traffic(self) -> None:
-        old = self._columns.arrays["traffic"]
-        if self._pairs.count <= old.shape[1]:
-            return
-        # Doubled: pairs come a few at a time, and each time all would be copied.
-        pairs = max(2 * old.shape[1], self._pairs.count)
-        while len(old) > 8 and len(old) * pairs > _TRAFFIC_CELLS:
-            old = old.reshape(len(old) // 2, 2, -1).sum(axis=1)
-            self._counts[TRAFFIC_BIN] *= 2
-        traffic = np.zeros((len(old), pairs), np.int64)
-        # Where nothing was counted nothing is copied: memory that nobody has touched is none.
-        if self._counts[MESSAGES]:
-            traffic[:, : old.shape[1]] = old
-        self._columns.replace("traffic", traffic)
+    def expect(self, count: int) -> None:
+        """Have room for so many more completions."""
+        self._columns.reserve("reactions", int(self._columns.meta[REACTIONS_N]) + count)
+        self._traffic.expect(count)
 
     def count(self, done: Completions) -> None:
         """Count completions; those that the engine waits for become reactions.
@@ -170,12 +157,11 @@ class FlowLog:
         NetworkError
             Something completed that is not in flight.
         """
-        columns = self._columns
-        columns.reserve("reactions", int(columns.meta[REACTIONS_N]) + len(done))
+        self.expect(len(done))
         if self._messages is not None and self._are_known(done):
             self._keep(done)
         wrong = counters.count(
-            columns.view(),
+            self._columns.view(),
             np.ascontiguousarray(done.handle),
             np.ascontiguousarray(done.index),
             np.ascontiguousarray(done.start_ps),
@@ -186,7 +172,7 @@ class FlowLog:
         if wrong == NONE:
             return
         handle, index = int(done.handle[wrong]), int(done.index[wrong])
-        if not 0 <= handle < len(columns.arrays["handles"]):
+        if not 0 <= handle < len(self._columns.arrays["handles"]):
             raise NetworkError("the network completed a flow of a group that it was never given")
         if index < 0:
             raise NetworkError("the network completed a flow of a negative number")
@@ -248,8 +234,8 @@ class FlowLog:
     def traffic(self) -> TrafficRecord:
         """Bytes between endpoints over time so far."""
         src, dst = self._pairs.endpoints()
-        traffic = self._columns.arrays["traffic"][:, : self._pairs.count]
-        return TrafficRecord(int(self._counts[TRAFFIC_BIN]), src, dst, traffic)
+        bin_ps, size_bytes = self._traffic.bins(self._pairs.count)
+        return TrafficRecord(bin_ps, src, dst, size_bytes)
 
     def messages(self) -> MessageRecords | None:
         """Every message, sorted by (end, key), where they were to be recorded."""

@@ -25,6 +25,7 @@ from cosim.engine.loop import (
     one_turn,
 )
 from cosim.engine.state import (
+    ARRIVALS_N,
     GRANTED,
     NONE,
     NOW,
@@ -94,7 +95,11 @@ def _advance(state: State, core: Core, loop: int, columns: int, horizon: int) ->
     # All that could stop it comes before ``report`` takes anything out: the call may be repeated until here.
     if most >= net.report_at:
         return NEED_REPORT
-    if most > len(state.reported.handle) or meta[REACTIONS_N] + most > len(state.reactions):
+    if (
+        most > len(state.reported.handle)
+        or meta[REACTIONS_N] + most > len(state.reactions)
+        or meta[ARRIVALS_N] + most > len(state.arrivals)
+    ):
         return NEED_REPORTS
     started = meta[STARTS_N]
     meta[OPENED_AT] = 0

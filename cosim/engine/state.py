@@ -8,8 +8,6 @@ calls of the loop, which stops where one might be too short and goes on where it
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,8 +63,9 @@ OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS = range(4)
     STARTS_AT,
     NUM_ADVANCES,
     START_AT,
+    ARRIVALS_N,
     NUM_SCALARS,
-) = range(39)
+) = range(40)
 """Scalars in ``State.meta``. AT_RANK, AT_LANE, AT_OP: what is being started, NONE: nothing. WHICH: the
 rendezvous or message that a stop is about, PLACE: the position in it. BURST: the most entries that one turn
 of the loop adds to a list; MOST_WORDS: the most that a rendezvous needs. START_AT: when the rank
@@ -282,6 +281,8 @@ COLLECTIVE_LOG = np.dtype(
     ]
 )
 """A collective that ended; ``rank`` and ``op`` of who came first."""
+ARRIVAL = np.dtype([("time", "i8"), ("row", "i8")])
+"""A bound row, of ``info``, that arrived."""
 BLOCK = np.dtype([("base", "i8"), ("row", "i8"), ("rows", "i8")])
 """A flow table's block: first flow, first row, rows in one repetition."""
 
@@ -345,5 +346,5 @@ class State(Arrays):
     blocks: Records
     info: I64
     fct: I64
-    traffic: Any
+    arrivals: Records
     reported: Reported

@@ -29,6 +29,8 @@ from numba.core import cgutils, imputils
 from numba.core.typing import templates
 from numba.np import arrayobj
 
+from cosim.network.growing import address_of
+
 # Numba has no types of its own.
 _arrayobj, _cgutils, _extending = cast("Any", arrayobj), cast("Any", cgutils), cast("Any", extending)
 _imputils, _templates = cast("Any", imputils), cast("Any", templates)
@@ -55,7 +57,7 @@ class Arrays:
         found = dict(zip(self._names, arrays, strict=False)) | named
         vars(self).update({name: found[name] for name in self._names})
         self._table = np.array([word for one in vars(self).values() for word in _entry(one)], np.int64)
-        self.address = self._table.ctypes.data
+        self.address = address_of(self._table)
         self._numba_type_ = _type_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,6 +71,8 @@ class Arrays:
             return cls(**arrays)
         held = vars(known)
         others = {name: arrays[name] for name in cls._names if held[name] is not arrays[name]}
+        if not others:
+            return known
         if known._takes(others):
             known.put(**others)
             return known
@@ -94,7 +98,7 @@ class Arrays:
         vars(made).update({name: getattr(self, name) for name in self._names})
         made._numba_type_ = self._numba_type_
         made._table = self._table.copy()
-        made.address = made._table.ctypes.data
+        made.address = address_of(made._table)
         made.put(**arrays)
         return made
 
@@ -108,7 +112,7 @@ def _entry(one: Any) -> tuple[int, ...]:
     if isinstance(one, Arrays):
         return (one.address,)
     assert one.flags.c_contiguous
-    return (one.ctypes.data, *one.shape)  # its array interface would spell out its type, too
+    return (address_of(one), *one.shape)
 
 
 def _shape(one: Any) -> Any:

@@ -329,6 +329,25 @@ def test_many_pairs_widen_the_matrix_and_lose_nothing(endpoints: int) -> None:
     assert found == dict(expected)
 
 
+@pytest.mark.parametrize("most_cells", [1 << 14, 1 << 22])
+def test_arrivals_are_put_into_the_same_bins_in_however_many_parts(
+    monkeypatch: pytest.MonkeyPatch, most_cells: int
+) -> None:
+    """More than are listed at once, while pairs are still coming, and times go forth and back."""
+    monkeypatch.setattr("cosim.engine.traffic._CELLS", most_cells)
+    monkeypatch.setattr("cosim.engine.traffic._MOST_LISTED", 1000)
+    generator = np.random.default_rng(8)
+    pairs = [(int(a), int(b)) for a, b in generator.integers(0, 30, (5000, 2)) if a != b]
+    times_ = (10 ** generator.uniform(0, 12, len(pairs))).astype(int).tolist()
+    traffic = fed([1] * len(pairs), pairs, [(0, one) for one in times_], 30).traffic()
+    number = dict(zip(zip(traffic.src.tolist(), traffic.dst.tolist(), strict=True), range(900), strict=False))
+    expected = np.zeros_like(traffic.size_bytes)
+    for pair, one in zip(pairs, times_, strict=True):
+        expected[one // traffic.bin_ps, number[pair]] += 1
+    assert np.array_equal(traffic.size_bytes, expected)
+    assert len(expected) * traffic.bin_ps > max(times_) >= len(expected) * traffic.bin_ps // 4
+
+
 def test_a_message_beyond_what_is_counted_is_refused_by_name() -> None:
     work = workload([send(1, 1 << 36)], [recv(0, 1 << 36)])
     with pytest.raises(WorkloadError, match="68719476736 bytes"):
