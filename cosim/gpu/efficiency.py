@@ -62,12 +62,12 @@ class Efficiency(Spec):
         le=1,
         description="fraction of its rate that a product reaches if its rows aren't multiples of 16 bytes",
     )
-    ragged: float = Field(
-        1.0,
-        ge=0.1,
-        le=1,
-        description="fraction of its rate that a product of narrow operands reaches if they have no multiple "
-        "of 16 rows",
+    ragged_rows: float = Field(
+        0.0,
+        ge=0,
+        le=4096,
+        description="rows that a product of narrow operands seems to have more, if it has over 256 and no "
+        "multiple of 16",
     )
     fp8_peak: float | None = Field(
         None, ge=0.1, le=1, description="matmul_peak of FP8 products; omitted: as of others"
@@ -80,6 +80,17 @@ class Efficiency(Spec):
         ge=0.1,
         le=1,
         description="fp8_peak with a training's library, where benchmarks had another; omitted: the same",
+    )
+    fp8_panel: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="columns (or rows) of a benchmark's FP8 product for each of which an operand that "
+        "outgrows the cache passes memory again; 0: it doesn't",
+    )
+    fp4_panel: int = Field(0, ge=0, le=1 << 20, description="the same of FP4 products")
+    fp4_rows: PositiveInt = Field(
+        1, description="rows of FP4 products' tiles, which are filled up to a multiple of so many"
     )
     tiles: tuple[tuple[PositiveInt, PositiveInt], ...] = Field(
         ((128, 128),),

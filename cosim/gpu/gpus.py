@@ -61,6 +61,9 @@ class Gpu(GpuSpec):
     memory: SizeBytes | None = Field(
         default=None, description="size of the GPU's own memory; omitted: nobody asks whether a job fits"
     )
+    cache: SizeBytes | None = Field(
+        default=None, description="size of its last-level (L2) cache; omitted: products' operands fit in it"
+    )
     multiprocessors: PositiveInt = Field(default=108, description="streaming multiprocessors, compute units")
     fp8_turned: bool = Field(
         default=True,

@@ -12,8 +12,13 @@ narrow operands aren't split, which no measured one looks like. A product, like 
 its bytes take at the achievable memory rate (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009,
 doi:10.1145/1498765.1498785), and a fixed time beside. Matrix units load 16 bytes at once: where the rows of a
 matrix don't begin at a multiple of that (a vocabulary of 50,257), a product reaches only the fraction
-``unaligned`` of its rate (the same guide, section "Tensor Core requirements"). Narrow operands want a
-multiple of 16 rows, too; ``ragged`` is what Hopper's library reaches without.
+``unaligned`` of its rate (the same guide, section "Tensor Core requirements").
+
+Narrow operands have kernels of their own. Hopper's want a multiple of 16 rows; over 256 a remainder costs
+what ``ragged_rows`` more would, on whatever size. Tiles of FP4 are of ``fp4_rows``, filled up. As benchmarks
+have them, an operand that outgrows the L2 cache passes memory again for each ``panel`` of the product, as far
+as it doesn't fit, while nothing is computed; a training's library (``fp8_training``) orders its tiles so that
+it needn't.
 
 Fused attention: its products at ``attention_peak``, slower with small heads, whose exponentials take as long
 as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, section 3.1), and with short
@@ -36,12 +41,14 @@ from functools import cache
 from math import inf, sqrt
 
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
-from cosim.gpu.kernels import NARROW_ROWS, Kernel, KernelKind, Narrow
+from cosim.gpu.kernels import NARROW_BYTES, NARROW_ROWS, Kernel, KernelKind, Narrow
 from cosim.units import PS_PER_S
 
 _LOAD_BYTES = 16
 """What matrix units of 16-bit numbers and less load at once."""
 _SUM_BYTES = 4
+_ONE_TILE = 256
+"""Rows up to which those that are no multiple of 16 cost nothing: one tile has them."""
 _HEAD = 128
 """Size of the heads that ``attention_peak`` is of."""
 
@@ -93,7 +100,7 @@ class GpuTimer:
             moving_s *= self._slower
         return int(max(moving_s, arithmetic_s) * PS_PER_S) + self._each_ps * kernel.launches
 
-    def _memory_s(self, size_bytes: int) -> float:
+    def _memory_s(self, size_bytes: float) -> float:
         return size_bytes * 8 / (self.gpu.memory_rate * self.gpu.efficiency.memory_peak)
 
     def _product_rate(self, narrow: Narrow | None) -> float:
@@ -126,12 +133,13 @@ class GpuTimer:
         rate = self._product_rate(kernel.narrow)
         if self._narrow and kernel.stride * DTYPE_BYTES[self.dtype] % _LOAD_BYTES:
             rate *= efficiency.unaligned
-        if kernel.narrow and kernel.rows % NARROW_ROWS:
-            rate *= efficiency.ragged
         split = 1 if kernel.narrow else efficiency.split_inner
+        filled = kernel.rows
+        if kernel.narrow == "fp4":
+            filled += -kernel.rows % efficiency.fp4_rows
         best = inf
         for rows, columns in efficiency.tiles:
-            tiles = batch * -(-kernel.rows // rows) * -(-kernel.columns // columns)
+            tiles = batch * -(-filled // rows) * -(-kernel.columns // columns)
             parts = 1
             while parts <= split:
                 waves = -(-tiles * parts // max(processors - kernel.spared, 1))
@@ -142,7 +150,22 @@ class GpuTimer:
                     took += self._memory_s(2 * _SUM_BYTES * parts * batch * kernel.rows * kernel.columns)
                 best = min(best, took)
                 parts *= 2
+        if kernel.narrow:
+            best += batch * self._narrow_s(kernel, kernel.narrow, rate)
         return best * launches
+
+    def _narrow_s(self, kernel: Kernel, narrow: Narrow, rate: float) -> float:
+        """What a product of narrow operands takes beside its tiles."""
+        efficiency, cache = self.gpu.efficiency, self.gpu.cache
+        took = 0.0
+        if kernel.rows > _ONE_TILE and kernel.rows % NARROW_ROWS:
+            took = 2 * efficiency.ragged_rows * kernel.columns * kernel.inner / rate
+        panel = efficiency.fp8_panel if narrow == "fp8" else efficiency.fp4_panel
+        if panel and cache and self._alone:
+            smaller = NARROW_BYTES[narrow] * kernel.inner * min(kernel.rows, kernel.columns)
+            passes = max(kernel.rows, kernel.columns) / panel
+            took += self._memory_s(max(smaller - cache, 0.0) * passes)
+        return took
 
     def _attention_s(self, kernel: Kernel) -> float:
         """All blocks spread evenly, or the longest one, whichever takes longer (and a bit of both); in any

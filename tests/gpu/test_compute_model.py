@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,20 +88,53 @@ def test_filling_takes_its_time_whatever_the_type() -> None:
     assert filling("fp8") == pytest.approx(filling(None), rel=1e-3)
 
 
+def narrow_clock(*, alone: bool = False, cache: int | None = None, **more: Any) -> GpuTimer:
+    """Of an H100 that reaches all of its peaks, but for what is given."""
+    efficiency = Efficiency.model_validate({**EXACT, "fp8_peak": 1, **more})
+    peaks = {**H100_SXM.peak_flops, "fp4": 2 * H100_SXM.peak("fp8")}
+    changed = {"efficiency": efficiency, "cache": cache, "peak_flops": peaks}
+    return GpuTimer(H100_SXM.model_copy(update=changed), "bf16", alone=alone)
+
+
 def test_narrow_operands_want_whole_rows_and_an_inner_size_in_one() -> None:
-    """The fraction is of the peak: half of it takes twice the time. A split would fill what is idle."""
-    exact = {**EXACT, "fp8_peak": 1, "ragged": 0.5, "split_inner": 4}
-    clock = GpuTimer(H100_SXM.model_copy(update={"efficiency": Efficiency.model_validate(exact)}), "bf16")
-    whole, odd, small = (
+    """So many rows more are so many FLOPs more. A split would fill what is idle."""
+    clock = narrow_clock(ragged_rows=512, split_inner=4)
+    whole, odd, one_tile, small = (
         replace(matmul(rows, 65536, columns, 2), bytes_moved=0)
-        for rows, columns in ((4096, 8192), (4095, 8192), (128, 128 * 33))
+        for rows, columns in ((4096, 8448), (4095, 8448), (255, 8448), (128, 128 * 33))
     )
-    narrow = [clock.kernel_ps(replace(one, narrow="fp8")) for one in (whole, odd, small)]
-    assert narrow[1] == pytest.approx(2 * narrow[0], rel=1e-6)
+    narrow = [clock.kernel_ps(replace(one, narrow="fp8")) for one in (whole, odd, one_tile, small)]
+    more = 2 * 512 * 65536 * 8448 / H100_SXM.peak("fp8") * PS_PER_S
+    assert narrow[1] == pytest.approx(narrow[0] + more, rel=1e-6)
+    assert narrow[2] == narrow_clock().kernel_ps(replace(one_tile, narrow="fp8"))
     assert clock.kernel_ps(odd) == clock.kernel_ps(whole)
     one_wave = 2 * 128 * 128 * 132 * 65536 / H100_SXM.peak("fp8") * PS_PER_S
-    assert narrow[2] == pytest.approx(one_wave, rel=1e-6)
+    assert narrow[3] == pytest.approx(one_wave, rel=1e-6)
     assert clock.kernel_ps(small) < 2 * one_wave * 0.6
+
+
+def test_tiles_of_fp4_are_filled_up() -> None:
+    clock = narrow_clock(fp4_rows=256)
+    few, many = (replace(matmul(rows, 4096, 128 * 132, 2), bytes_moved=0) for rows in (257, 512))
+    kinds: tuple[tuple[Narrow | None, bool], ...] = (("fp4", True), ("fp8", False), (None, False))
+    for narrow, same in kinds:
+        times = [clock.kernel_ps(replace(one, narrow=narrow)) for one in (few, many)]
+        assert (times[0] == times[1]) is same
+
+
+def test_a_benchmarks_operand_that_outgrows_the_cache_passes_memory_again() -> None:
+    """What doesn't fit of the smaller one, once for each panel of the larger one; not in a training."""
+    kernel = replace(matmul(4096, 16384, 8192, 2), bytes_moved=0, narrow="fp8")
+    smaller = 4096 * 16384  # bytes of FP8
+    panel: dict[str, Any] = {"fp8_panel": 128, "memory_peak": 0.5}
+    for fits in (smaller, smaller // 2):
+        clock = narrow_clock(alone=True, cache=fits, **panel)
+        again = (smaller - fits) * (8192 // 128) * 8 / (H100_SXM.memory_rate * 0.5) * PS_PER_S
+        assert clock.kernel_ps(kernel) - narrow_clock().kernel_ps(kernel) == pytest.approx(again, rel=1e-6)
+        turned = replace(kernel, rows=8192, columns=4096)
+        assert clock.kernel_ps(turned) == pytest.approx(clock.kernel_ps(kernel), rel=1e-6)
+    training, unknown = narrow_clock(cache=1, **panel), narrow_clock(alone=True, **panel)
+    assert training.kernel_ps(kernel) == unknown.kernel_ps(kernel) == narrow_clock().kernel_ps(kernel)
 
 
 def test_odd_rows_slow_a_product_and_its_gradients_down() -> None:

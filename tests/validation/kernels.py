@@ -55,13 +55,13 @@ NAMES = (
     "matmul_peak",
     "fp8_peak",
     "fp4_peak",
-    "ragged",
+    "ragged_rows",
     "matmul_depth",
     "memory_peak",
     "kernel_time",
     "attention_peak",
 )
-SCALE = {"matmul_depth": 100.0, "kernel_time": 3e6}
+SCALE = {"matmul_depth": 100.0, "ragged_rows": 500.0, "kernel_time": 3e6}
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def fit(gpu: Gpu, rows: Sequence[Row]) -> Efficiency:
     loss that spares odd ones.
     """
     names = [name for name in NAMES if name[:3] not in ("fp8", "fp4") or name[:3] in gpu.peak_flops]
-    names = [name for name in names if name != "ragged" or gpu.efficiency.ragged < 1]
+    names = [name for name in names if name != "ragged_rows" or gpu.efficiency.ragged_rows]
     scale = np.array([SCALE.get(name, 0.7) for name in names])
     measured = np.array([row.seconds for row in rows])
     alike = Counter((row.what, row.large) for row in rows)
