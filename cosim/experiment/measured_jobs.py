@@ -102,8 +102,7 @@ class MeasuredJob:
     def gpu(self) -> Gpu:
         """The first job's, on its host."""
         spec: Scenario = load(self.scenario, self.settings)
-        workload = spec.jobs[0].workload
-        found = workload.runs_on(spec.context) if isinstance(workload, WorkloadSpec) else None
+        found = spec.jobs[0].runs_on(spec.context)
         if not isinstance(found, GpuSpec):
             raise InputError(f"{self.scenario}: the first job's workload names no gpu to fit")
         return build_gpu(found, self.host(), spec.context)

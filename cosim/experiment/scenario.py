@@ -96,6 +96,16 @@ class Job(Spec):
         """Of each job that this stands for."""
         return [self.name] if self.count == 1 else [f"{self.name}.{k}" for k in range(self.count)]
 
+    def runs_on(self, context: Context) -> Spec | None:
+        """The GPU whose numbers its times come from; None: none's, as of a workload that is given whole.
+
+        Raises
+        ------
+        WorkloadError
+            A file that names it is missing or damaged.
+        """
+        return self.workload.runs_on(context) if isinstance(self.workload, WorkloadSpec) else None
+
     def uses_seed(self) -> bool:
         """Whether the scenario's seed changes what the job does."""
         return (

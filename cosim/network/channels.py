@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 
 CHANNEL = np.dtype([("head", "i4"), ("tail", "i4"), ("seen", "i8")])
 """Its flow under way and the last one that waits behind it (slots, or -1); the last instant with a start."""
@@ -19,14 +19,20 @@ _NAME = np.dtype([("high", "i8"), ("low", "i8")])
 _NONE = -1
 
 
+@inlined
+def pair_hash(high: int, low: int) -> np.int64:
+    """Where a table begins to look for two numbers: 32 bits, of which it takes the lowest."""
+    mixed = np.uint64(high) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(low)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(mixed >> np.uint64(32))
+
+
 @compiled
 def _number(names: Records, hashes: I32, used: int, high: I64, low: I64, numbers: I32) -> int:
     """Number each (high, low); how many there are now."""
     mask = len(hashes) - 1
     for k in range(len(high)):
-        mixed = np.uint64(high[k]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(low[k])
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        slot = np.int64(mixed >> np.uint64(32)) & mask
+        slot = pair_hash(high[k], low[k]) & mask
         one = hashes[slot]
         while one != _NONE and (names[one].high != high[k] or names[one].low != low[k]):
             slot = (slot + 1) & mask

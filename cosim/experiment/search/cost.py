@@ -23,7 +23,6 @@ from cosim.registry import find, names
 from cosim.spec import RateBps, Spec
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import domains
-from cosim.workload.contract import WorkloadSpec
 
 _TABLE = Path(__file__).parent / "data" / "cost.yaml"
 
@@ -110,8 +109,7 @@ def cost_of(table: CostTable, scenario: Scenario, built: Built) -> ClusterCost:
 
 
 def _gpu_cost(table: CostTable, scenario: Scenario, number: int) -> CostOfPart:
-    workload = scenario.jobs[number].workload
-    gpu = workload.runs_on(scenario.context) if isinstance(workload, WorkloadSpec) else None
+    gpu = scenario.jobs[number].runs_on(scenario.context)
     if gpu is None:
         if table.endpoint is None:
             raise InputError(

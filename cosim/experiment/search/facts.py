@@ -35,8 +35,7 @@ class FactFinder:
             return DesignFacts()
         cost = ClusterCost(0.0, 0.0)
         if self._wanted & {"price", "power"}:
-            workloads = [job.workload for job in scenario.jobs if isinstance(job.workload, WorkloadSpec)]
-            gpus = [workload.runs_on(scenario.context) for workload in workloads]
+            gpus = [job.runs_on(scenario.context) for job in scenario.jobs]
             placed = [job.endpoints.tobytes() for job in built.jobs]
             key = repr((scenario.topology, gpus, placed))
             if key not in self._costs:

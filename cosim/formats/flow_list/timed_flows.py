@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.files.import_report import ReportBuilder
+from cosim.network.channels import pair_hash
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled
 from cosim.workload.by_rank import NOTHING, NOTHING_IS_INVENTED, program_names
@@ -115,9 +116,7 @@ def _write(
     mask = len(hashes) - 1
     for flow in range(len(src)):
         # How many flows of the same pair came before: the latest of them is found by its ranks.
-        mixed = np.uint64(src[flow]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(dst[flow])
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        at = np.int64(mixed >> np.uint64(32)) & mask
+        at = pair_hash(src[flow], dst[flow]) & mask
         other = hashes[at]
         while other != -1 and (src[other] != src[flow] or dst[other] != dst[flow]):
             at = (at + 1) & mask
