@@ -11,6 +11,7 @@ from cosim.network.balancing.choosing import choose_at_end
 from cosim.network.calendar import Records, free, take_instant
 from cosim.network.changes import is_in_vain, next_change
 from cosim.network.core import DONE, NEED_MORE, NEED_PENDING, Core, add_share, complete, release
+from cosim.network.dense_turns import NEED_COLUMNS, wants_columns
 from cosim.network.drains import set_drain
 from cosim.network.fair_routes import AGAIN, NEED_MEMBERS, begin_on_route
 from cosim.network.fluid import NONE, Fluid
@@ -213,6 +214,8 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
                 state.next = state.instant
                 return DONE
             share(core, fluid, state.instant)
+            if wants_columns(fluid):
+                return NEED_COLUMNS
             continue
         if state.num_pending >= state.report_at and state.next > state.instant:
             return DONE

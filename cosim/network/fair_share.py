@@ -37,6 +37,8 @@ from cosim.network.changes import CHANGE, NEED_CHANGES, NEED_ROUTES, to_come
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
+from cosim.network.dense import copied, no_rows, rows_for
+from cosim.network.dense_turns import NEED_COLUMNS
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, run_fair, settle
 from cosim.network.fair_routes import NEED_MEMBERS, choose, choose_anew, end_on_route
@@ -105,6 +107,7 @@ class FairShareNetwork(CompiledNetwork):
                 "found": np.zeros(0, np.int32),
             }
         )
+        self._dense = no_rows()
         for name in ("dirty", "reached", "kept"):
             self._fluid[name] = np.zeros(count, np.int32)
         for name in ("instant", "spare", "other"):
@@ -194,6 +197,7 @@ class FairShareNetwork(CompiledNetwork):
         }
         return {
             "_balancing": self._balancing.copied(),
+            "_dense": copied(self._dense),
             "_fluid": GrowingArrays(
                 self._fluid | {name: live(self._fluid[name], n) for name, n in used.items()}
             ),
@@ -206,6 +210,9 @@ class FairShareNetwork(CompiledNetwork):
             self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
             self._fluid.reserve("members", max(1024, 2 * len(self._fluid["members"])))
+        elif what == NEED_COLUMNS:
+            sizes = (len(self._fluid[name]) for name in ("flows", "links", "members"))
+            self._dense = rows_for(*sizes)
         elif what == NEED_CHANGES:
             self._changes.fill(self._fluid)
         elif what == NEED_ROUTES:
@@ -221,7 +228,7 @@ class FairShareNetwork(CompiledNetwork):
 
     def columns(self) -> Fluid:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        self._view = Fluid.of(self._view, balance=self._balancing.view(), **self._fluid)
+        self._view = Fluid.of(self._view, balance=self._balancing.view(), dense=self._dense, **self._fluid)
         return self._view
 
     def _next_instant(self) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 from cosim.network.arrays import Arrays
 from cosim.network.balancing.state import Balance
 from cosim.network.calendar import Records
+from cosim.network.dense import Dense
 from cosim.network.flows import I32, I64
 from cosim.network.jit import inlined
 
@@ -37,6 +38,13 @@ COUNTS = np.dtype(
         ("in_vain", "i8"),
         ("progress", "i8"),
         ("num_kept", "i8"),
+        ("dense", "i8"),
+        ("dense_class", "i8"),
+        ("num_columns", "i8"),
+        ("num_dense", "i8"),
+        ("num_order", "i8"),
+        ("again", "i8"),
+        ("in_a_row", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
@@ -44,7 +52,9 @@ from free lists, then from the untouched rest that starts at ``_used``. Of the f
 ``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. ``num_looked``:
 flows found in all fillings so far. Of the table of changes ``num_changes`` are here, the next is number
 ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered ``progress``,
-the last. Links with room that are ``kept`` in mind."""
+the last. Links with room that are ``kept`` in mind. Whether all links are filled from zero (``dense``), for
+flows of which class, in how many columns (``num_columns``), of ``num_dense`` flows now, on ``num_order``
+links; how often a filling was done ``again``; for how many fillings ``in_a_row`` that is worth it."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
@@ -88,15 +98,15 @@ order in which they were frozen.
 """
 LINK = np.dtype(
     [
-        ("capacity", "f8"),
-        ("used", "f8"),
         ("left", "f8"),
         ("level", "f8"),
+        ("weight", "i8"),
+        ("gone", "i8"),
+        ("capacity", "f8"),
+        ("used", "f8"),
         ("full_level", "f8"),
         ("latency", "i8"),
         ("since", "i8"),
-        ("weight", "i8"),
-        ("gone", "i8"),
         ("visit", "i8"),
         ("chained", "i8"),
         ("load", "i8"),
@@ -136,6 +146,7 @@ class Fluid(Arrays):
     """
 
     balance: Balance
+    dense: Dense
     counts: Records
     flows: Records
     members: Records

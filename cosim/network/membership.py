@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cosim.network.core import Core
+from cosim.network.dense_turns import take_out
 from cosim.network.fluid import CAME, LEFT, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
 from cosim.network.slack import part_of
@@ -79,6 +80,8 @@ def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
 @once
 def leave_path(fluid: Fluid, f: int) -> None:
     """Take a flow off the links that it is on."""
+    if fluid.counts[0].dense != 0:
+        take_out(fluid, f)
     m = fluid.flows[f].member
     fluid.flows[f].member = NONE
     while m != NONE:

@@ -22,44 +22,15 @@ Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-mi
 
 from __future__ import annotations
 
-import numpy as np
-
-from cosim.network.core import Core, add_share
-from cosim.network.drains import drain_time, set_drain
+from cosim.network.core import Core
+from cosim.network.dense_sharing import share_all
+from cosim.network.dense_turns import begin, end, may_begin, may_go_on, wants_columns, weigh
+from cosim.network.drains import set_drain
 from cosim.network.filling import differ, fill
 from cosim.network.fluid import LEFT, NONE, Fluid
-from cosim.network.jit import inlined, once
-from cosim.network.slack import is_sound, keep_in_mind, see_room, undo, used
-
-
-@inlined
-def _rate(fluid: Fluid, f: int) -> float:
-    """What a flow gets; one that meets no other has just the rate of its slowest link."""
-    flow = fluid.flows[f]
-    rate = np.inf
-    one = flow.member
-    while one != NONE:
-        member = fluid.members[one]
-        if member.before != NONE or member.after != NONE:
-            return float(flow.fresh * flow.weight)
-        most = fluid.links[member.link].capacity
-        if member.weight != flow.weight:  # a part of it
-            most = most / member.weight * flow.weight
-        rate = min(rate, most)
-        one = member.sibling
-    return float(rate)
-
-
-@inlined
-def _settle_use(core: Core, fluid: Fluid, number: int, now: int) -> None:
-    """A link carries something else from now on, if it does."""
-    link = fluid.links[number]
-    rate = used(link)
-    if rate != link.used:
-        if link.used > 0.0:  # written when it ends: once for all the time that a share stays
-            add_share(core, number, link.since, now, link.used / link.capacity)
-        link.used = rate
-        link.since = now
+from cosim.network.jit import once
+from cosim.network.rates import change_rate, rate_of, settle_use
+from cosim.network.slack import is_sound, keep_in_mind, see_room, undo
 
 
 @once
@@ -68,23 +39,18 @@ def _apply(core: Core, fluid: Fluid, now: int) -> None:
     counts = fluid.counts[0]
     for k in range(counts.num_reached):
         see_room(fluid.links[fluid.reached[k]])
-        _settle_use(core, fluid, fluid.reached[k], now)
+        settle_use(core, fluid, fluid.reached[k], now)
     for k in range(counts.num_kept):
         fluid.links[fluid.kept[k]].kept = 0
-        _settle_use(core, fluid, fluid.kept[k], now)
+        settle_use(core, fluid, fluid.kept[k], now)
     # Only now, with all levels known: a level that rose and fell again within the filling is no change, and
     # what is left of a flow is rounded once for each change of its rate, however many fillings there were.
     for k in range(counts.num_found):
         flow = fluid.flows[fluid.found[k]]
         flow.level = flow.fresh
-        rate = _rate(fluid, fluid.found[k])
+        rate = rate_of(fluid, fluid.found[k], flow.fresh)
         if rate != flow.rate:
-            counts.num_changed += 1
-            sent = flow.rate * (now - flow.touched)
-            flow.remaining = max(flow.remaining - sent, 0.0)
-            flow.touched = now
-            flow.rate = rate
-            when = drain_time(now, flow.remaining, flow.rate)
+            when = change_rate(fluid, fluid.found[k], rate, now)
             counts.num_drains = set_drain(
                 counts.num_drains, fluid.drains, fluid.flows, int(fluid.found[k]), when
             )
@@ -106,7 +72,7 @@ def _fill_anew(fluid: Fluid) -> None:
         link.dirty = 0
         if link.visit == counts.visit:
             continue
-        # Where one flow is left, it may have no company any more: then its rate is that of a link (`_rate`).
+        # Where one flow is left, it may have no company any more: then its rate is a link's (`rate_of`).
         if left and link.room != 0 and (link.first == NONE or link.first != link.last):
             keep_in_mind(fluid, number)
         else:
@@ -120,9 +86,17 @@ def _fill_anew(fluid: Fluid) -> None:
 def share(core: Core, fluid: Fluid, now: int) -> None:
     """Give every flow its rate from ``now`` on, where a link was marked."""
     counts = fluid.counts[0]
+    if counts.dense != 0 and not may_go_on(fluid):
+        end(fluid)
+    elif counts.dense == 0 and not wants_columns(fluid) and may_begin(fluid):
+        begin(fluid)
+    if counts.dense != 0:
+        share_all(core, fluid, now)
+        return
     counts.num_kept = 0
     _fill_anew(fluid)
     while not is_sound(fluid):
         undo(fluid)
         _fill_anew(fluid)
     _apply(core, fluid, now)
+    weigh(fluid)
