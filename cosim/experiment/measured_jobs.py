@@ -109,7 +109,8 @@ class MeasuredJob:
 
     def host(self) -> HostSpec | None:
         """What the first job names beside its GPU; None: nothing."""
-        found = getattr(load(self.scenario, self.settings).jobs[0].workload, "host", None)
+        workload = load(self.scenario, self.settings).jobs[0].workload
+        found = workload.issued_by() if isinstance(workload, WorkloadSpec) else None
         return found if isinstance(found, HostSpec) else None
 
 

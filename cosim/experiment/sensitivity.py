@@ -103,8 +103,8 @@ def _plain(scenario: Scenario, run: Run) -> Scenario:
     for job in scenario.jobs:
         workload = job.workload
         if isinstance(workload, WorkloadSpec):
-            host = getattr(workload, "host", None)
-            for name, given in (("gpu", workload.runs_on(scenario.context)), ("host", host)):
+            parts = (("gpu", workload.runs_on(scenario.context)), ("host", workload.issued_by()))
+            for name, given in parts:
                 if isinstance(given, GpuSpec | HostSpec):
                     workload = _changed(workload, name, given.build(scenario.context))
         jobs.append(job.model_copy(update={"workload": workload}))
@@ -129,7 +129,8 @@ def _levers(scenario: Scenario, occur: Set[str]) -> Iterator[_Lever]:
 
 def _of_gpu(workload: object) -> list[Path]:
     """Where a workload has its GPU's efficiency, and the host that issues its operators."""
-    host: Path = ("gpu", "host") if getattr(workload, "host", None) is None else ("host",)
+    named = isinstance(workload, WorkloadSpec) and workload.issued_by() is not None
+    host: Path = ("host",) if named else ("gpu", "host")
     return [where for where in (("gpu", "efficiency"), host) if isinstance(_at(workload, where), Spec)]
 
 

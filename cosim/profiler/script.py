@@ -101,3 +101,7 @@ class ScriptWorkload(WorkloadSpec):
     def runs_on(self, context: Context) -> GpuSpec:  # noqa: ARG002 - the script says it, no file
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
         return named_gpu(self.profile_for) if self.gpu is None else self.gpu
+
+    def issued_by(self) -> HostSpec | None:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.host

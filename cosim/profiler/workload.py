@@ -71,6 +71,10 @@ class ProfileWorkload(WorkloadSpec):
             return self.gpu
         return named_gpu(file.read(context.base / self.path).gpu, str(context.base / self.path))
 
+    def issued_by(self) -> HostSpec | None:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.host
+
 
 def named_gpu(name: str, place: str = "gpu") -> Gpu:
     """A GPU of the catalogue.

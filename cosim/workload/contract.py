@@ -60,6 +60,13 @@ class WorkloadSpec(Spec):
         """
         return None
 
+    def issued_by(self) -> Spec | None:
+        """The host named beside its GPU, which says what issuing operators takes; None: the GPU's own.
+
+        A workload that may have one is issued by another by its field ``host``.
+        """
+        return None
+
     def memory_needed(self) -> int:
         """Bytes on the fullest of its GPUs; 0: not known."""
         return 0

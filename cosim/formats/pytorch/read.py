@@ -91,6 +91,10 @@ class PyTorchWorkload(WorkloadSpec):
         """See :class:`~cosim.workload.contract.WorkloadSpec`; measured times are no GPU's numbers."""
         return self.gpu if self.kineto is None else None
 
+    def issued_by(self) -> HostSpec | None:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.host
+
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
         """Settings that were given but that these traces have no use for."""
         kinds = {op.kind for program in workload.programs for op in program.operations}

@@ -81,6 +81,10 @@ class TrainedWorkload(WorkloadSpec):
         """See :class:`~cosim.workload.contract.WorkloadSpec`."""
         return self.gpu
 
+    def issued_by(self) -> HostSpec | None:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`."""
+        return self.host
+
     def built_gpu(self, context: Context) -> Gpu:
         """Its GPU, on its host; see :func:`~cosim.gpu.gpus.build_gpu`."""
         return build_gpu(self.gpu, self.host, context)
