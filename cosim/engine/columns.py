@@ -155,7 +155,7 @@ class Columns:
             if used + need > len(self.arrays[name]):
                 self.reserve(name, 2 * (used + need))
         if self._is_full("log", int(meta[s.LOG_N])):
-            self.pass_on_operations()
+            self.on_operations(self.last_operations())
         if self._is_full("collective_log", int(meta[s.COLLECTIVE_LOG_N])):
             self._collectives.append(self.arrays["collective_log"])
             self.replace("collective_log", np.zeros(_LOG_ROWS, s.COLLECTIVE_LOG))
@@ -170,10 +170,11 @@ class Columns:
             self.reserve(name, 2 * room or _LEAST_ROWS)
         return room >= _LOG_ROWS
 
-    def pass_on_operations(self) -> None:
-        """Let go of the operations that ended."""
-        self.on_operations(self.arrays["log"][: int(self.meta[s.LOG_N])])
+    def last_operations(self) -> NDArray[Any]:
+        """Operations that ended and were not passed on; let go of here."""
+        ended: NDArray[Any] = self.arrays["log"][: int(self.meta[s.LOG_N])]
         self.meta[s.LOG_N] = 0
+        return ended
 
     def collectives(self) -> NDArray[Any]:
         """All rows of ``collective_log``, in the order in which they came; let go of here."""

@@ -7,6 +7,7 @@ built with splitmix64's finalizer (Steele, Lea, Flood 2014, doi:10.1145/2660193.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -95,11 +96,14 @@ def add_to_bins(arrivals: Records, bins: I64, bin_ps: int) -> None:
         bins[arrivals[k].time // bin_ps, one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
 
 
+@cache
 def fct_edges() -> I64:
     """Edges of the flow completion time bins, ps: exact below 64, then 64 to each power of two."""
     fine = np.arange(64, dtype=np.int64)
     coarse = ((np.arange(64, dtype=np.int64) + 64)[None, :] << np.arange(56, dtype=np.int64)[:, None]).ravel()
-    return np.append(np.concatenate([fine, coarse]), np.int64(2**62))
+    edges = np.append(np.concatenate([fine, coarse]), np.int64(2**62))
+    edges.flags.writeable = False
+    return edges
 
 
 @inlined

@@ -207,7 +207,7 @@ class Groups:
             self._turn_of.append(turn)
         made["turn"] = self._turns[turn]
         meta = columns.meta
-        # What one turn of the loop may add at most, and asks for before it begins: `is_short`.
+        # What one turn of the loop may add at most, and asks for before it begins: `turns_with_room`.
         meta[s.BURST] = max(int(meta[s.BURST]), 2 * count + 16)
         meta[s.MOST_WORDS] = max(int(meta[s.MOST_WORDS]), words)
         self.planned.append(planned)

@@ -20,9 +20,9 @@ from cosim.engine.loop import (
     NEED_TRAITS,
     NO_PROGRESS,
     PAUSED,
-    is_short,
     next_instant,
     one_turn,
+    turns_with_room,
 )
 from cosim.engine.state import (
     ARRIVALS_N,
@@ -128,9 +128,13 @@ def run(state: State, core: Core, loop: int, columns: int, until: int, turns: in
     the network has been asked up to just after ``until`` as well. 0: nobody is asked.
     """
     meta = state.meta
+    room = 0
     while True:
-        if is_short(state):
-            return NEED_ROOM
+        if room == 0:
+            room = turns_with_room(state)
+            if room == 0:
+                return NEED_ROOM
+        room -= 1
         turns -= 1
         if turns < 0:
             return PAUSED

@@ -83,27 +83,36 @@ the flows of an access to a memory node are not known.
 (Below 100: what networks stop for.)"""
 
 
+_MANY = 32
+
+
 @once
-def is_short(state: State) -> bool:
-    """Whether one turn of the loop might not find the room that it needs."""
+def turns_with_room(state: State) -> int:
+    """How many turns of the loop are sure to find the room that they need: many, 1, or 0: one might not."""
     # A turn adds at most a burst of tasks, but one message, one rendezvous, one line of a log. Asked before
-    # each turn, it lets no turn stop in the midst of what it does.
+    # so many turns, it lets no turn stop in the midst of what it does.
     meta = state.meta
     burst = meta[BURST]
-    return bool(
-        meta[AGENDA_N] + burst > len(state.agenda)
-        or meta[ENTER_N] + burst > len(state.enters)
-        or meta[PUMP_N] + burst > len(state.pumps)
-        or meta[DISPATCH_N] + burst > len(state.dispatches)
-        or meta[HANDLE_TOP] + burst > len(state.handles)
-        or meta[OPENED_N] + burst > len(state.opened)
-        or meta[STARTS_N] + burst > len(state.starts)
-        or meta[RENDEZVOUS_TOP] + 1 > len(state.rendezvous)
-        or meta[MESSAGE_TOP] + 1 > len(state.messages)
-        or meta[WORDS_TOP] + meta[MOST_WORDS] > len(state.words)
-        or meta[LOG_N] + 1 > len(state.log)
-        or meta[COLLECTIVE_LOG_N] + 1 > len(state.collective_log)
+    bursts = min(
+        len(state.agenda) - meta[AGENDA_N],
+        len(state.enters) - meta[ENTER_N],
+        len(state.pumps) - meta[PUMP_N],
+        len(state.dispatches) - meta[DISPATCH_N],
+        len(state.handles) - meta[HANDLE_TOP],
+        len(state.opened) - meta[OPENED_N],
+        len(state.starts) - meta[STARTS_N],
     )
+    singles = min(
+        len(state.rendezvous) - meta[RENDEZVOUS_TOP],
+        len(state.messages) - meta[MESSAGE_TOP],
+        len(state.log) - meta[LOG_N],
+        len(state.collective_log) - meta[COLLECTIVE_LOG_N],
+    )
+    words = len(state.words) - meta[WORDS_TOP]
+    most = meta[MOST_WORDS]
+    if bursts >= _MANY * burst and singles >= _MANY and words >= _MANY * most:
+        return _MANY
+    return 1 if bursts >= burst and singles >= 1 and words >= most else 0
 
 
 @once

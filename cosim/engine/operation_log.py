@@ -67,16 +67,17 @@ class OperationLog:
         """
         if not len(rows):
             return
-        if len(self._instant):
-            rows = np.concatenate([self._instant, rows])
+        rows = self._with_instant(rows)
         end = np.ascontiguousarray(rows["end"])
         over = int(np.searchsorted(end, end[-1]))  # the last instant may go on
         self._instant = rows[over:].copy()
         self._write(rows[:over])
 
-    def records(self) -> OpRecords:
-        """All that were kept, in the order in which they ended, then by job, rank and operation."""
-        self._write(self._instant)
+    def records(self, rows: NDArray[Any]) -> OpRecords:
+        """All that were kept, these last rows among them, in the order in which they ended, then by job, rank
+        and operation.
+        """
+        self._write(self._with_instant(rows))
         self._instant = self._instant[:0]
         return OpRecords(*[column.whole() for column in self._columns])
 
@@ -84,6 +85,9 @@ class OperationLog:
         """Let go of what :meth:`records` was not asked for."""
         for column in self._columns:
             column.close()
+
+    def _with_instant(self, rows: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([self._instant, rows]) if len(self._instant) else rows
 
     def _write(self, rows: NDArray[Any]) -> None:
         if not len(rows):

@@ -291,8 +291,8 @@ class Replay:
         sends = table.is_kind(OpKind.SEND)
         if job.info.memory_nodes is not None:
             sends |= table.is_access
-        sent = np.where(sends, table.size_bytes, 0).astype(np.float64)
-        each = np.bincount(table.program, sent, minlength=table.num_programs)
+        rows = np.flatnonzero(sends)
+        each = np.bincount(table.program[rows], table.size_bytes[rows], minlength=table.num_programs)
         talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
         for number in talking[ranks[talking] > 0].tolist():
             member = int((workload.program_of == number).argmax())
@@ -355,8 +355,7 @@ class Replay:
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         engine = self._engine
-        engine.columns.pass_on_operations()
-        ops = self._operations.records()
+        ops = self._operations.records(engine.columns.last_operations())
         sums = zip(engine.columns.arrays["digest"], engine.columns.arrays["op_digest"], strict=True)
         digest = "".join(f"{(int(a) + int(b)) % 2**64:016x}" for a, b in sums)
         return Records(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,7 @@ What = tuple[str, int, int]
 """A collective's kind, size and root."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ProgramTable:
+class ProgramTable(NamedTuple):
     """A program's place in the columns. ``groups``: what its collectives name, with the form that all members
     share.
     """

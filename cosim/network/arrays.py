@@ -18,11 +18,11 @@ table.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self, cast
 
-import numpy as np
 from llvmlite import ir
 from numba import extending, typeof, types
 from numba.core import cgutils, imputils
@@ -56,8 +56,8 @@ class Arrays:
     def __init__(self, *arrays: Any, **named: Any) -> None:
         found = dict(zip(self._names, arrays, strict=False)) | named
         vars(self).update({name: found[name] for name in self._names})
-        self._table = np.array([word for one in vars(self).values() for word in _entry(one)], np.int64)
-        self.address = address_of(self._table)
+        self._table = array("q", [word for one in vars(self).values() for word in _entry(one)])
+        self.address = self._table.buffer_info()[0]
         self._numba_type_ = _type_of(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,15 +80,15 @@ class Arrays:
 
     def put(self, **arrays: Any) -> None:
         """Have other arrays, of the same types and dimensions, in some places."""
-        assert self._takes(arrays)
-        vars(self).update(arrays)
-        place, table = self._numba_type_.place, self._table
+        held, place, table = vars(self), self._numba_type_.place, self._table
         for name, one in arrays.items():  # what stays is not asked again: there are some fifty of them
-            entry, at = _entry(one), place[name]
-            table[at : at + len(entry)] = entry
+            assert _shape(one) == _shape(held[name])
+            held[name] = one
+            for at, word in enumerate(_entry(one), place[name]):
+                table[at] = word
         # What is interpreted sees a view of its own, which may be part of another one: it is the same view.
-        if "twin" in vars(self):
-            vars(self)["twin"].put(arrays)
+        if "twin" in held:
+            held["twin"].put(arrays)
 
     def replaced(self, **arrays: Any) -> Self:
         """An object of its own, with other arrays in some places."""
@@ -97,8 +97,8 @@ class Arrays:
         made = object.__new__(type(self))
         vars(made).update({name: getattr(self, name) for name in self._names})
         made._numba_type_ = self._numba_type_
-        made._table = self._table.copy()
-        made.address = address_of(made._table)
+        made._table = self._table[:]
+        made.address = made._table.buffer_info()[0]
         made.put(**arrays)
         return made
 
@@ -173,7 +173,7 @@ def _load(context: Any, builder: Any, kind: _ArraysType, value: Any, name: str) 
     field = kind.fields[name]
     if isinstance(field, _ArraysType):
         return builder.inttoptr(entry(0), context.get_value_type(field))
-    array = _arrayobj.make_array(field)(context, builder)
+    made = _arrayobj.make_array(field)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(field.dtype))
     shape = [entry(1 + k) for k in range(field.ndim)]
     strides: list[Any] = []
@@ -183,8 +183,8 @@ def _load(context: Any, builder: Any, kind: _ArraysType, value: Any, name: str) 
         step = builder.mul(step, length)
     data = builder.inttoptr(entry(0), context.get_data_type(field.dtype).as_pointer())
     itemsize = ir.Constant(word, size)
-    _arrayobj.populate_array(array, data, shape, strides, itemsize, meminfo=None)
-    return array._getvalue()
+    _arrayobj.populate_array(made, data, shape, strides, itemsize, meminfo=None)
+    return made._getvalue()
 
 
 _extending.register_model(_ArraysType)(_extending.models.OpaqueModel)

@@ -37,7 +37,7 @@ class ChangeTable:
 
     def beyond(self, count: int) -> NDArray[Any]:
         """The first changes, more than ``count`` of them where there are more."""
-        if count >= len(self._rows):
+        if count >= len(self._rows) and not self.ends:
             first = len(self._rows)
             new = [self._row(first + k, one) for k, one in enumerate(islice(self._left, _AT_ONCE))]
             self._rows = np.concatenate([self._rows, np.array(new, CHANGE)])

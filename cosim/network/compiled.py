@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
-from numba import int64, typeof
+from numba import int64
 from numpy.typing import NDArray
 
 from cosim import units
@@ -202,7 +202,7 @@ class CompiledNetwork(NetworkSimulator):
 
     def signature(self) -> Any:
         """Numba's types of what the model's loop takes and returns."""
-        return int64(*map(cast("Any", typeof), (self.core(), self.columns())), int64)
+        return int64(self.core()._numba_type_, self.columns()._numba_type_, int64)
 
     def _grow_model(self, what: int) -> None:
         """Grow what the model's loop found too small."""

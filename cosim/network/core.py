@@ -241,8 +241,8 @@ class Reported(Arrays):
 
 def room_for_reports(count: int) -> Reported:
     """Room for ``count`` completions."""
-    handle, rep, row, closed = (np.zeros(count, np.int32) for _ in range(4))
-    number, start, time, cause = (np.zeros(count, np.int64) for _ in range(4))
+    handle, rep, row, closed = np.zeros((4, count), np.int32)
+    number, start, time, cause = np.zeros((4, count), np.int64)
     return Reported(handle, rep, row, number, start, time, cause, closed)
 
 

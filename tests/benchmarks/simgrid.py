@@ -1,13 +1,14 @@
-"""``fair_share`` beside SimGrid's fluid model: ``python -m tests.benchmarks.simgrid [CASE ...]``.
+"""``fair_share`` beside SimGrid's: ``python -m tests.benchmarks.simgrid [MOST_HOSTS] [CASE ...]``.
 
-The same flows on the same links and paths, given to both: SimGrid's ``CM02`` (all flows of equal latency, so
-that its shares go by nothing else; ``network/optim:Full``, precision 1e-12), as ``simgrid.cc`` beside this
-file has it, and ``fair_share``, by itself (``alone``: the network is given all flows at once) and in a whole
-run of cosim (``run``: the same flows as a ``flow-list``, which is read from a file). CPU seconds, the best of
-three, of ten where SimGrid takes 50 ms at most (of SimGrid one, where that takes 30 s); nothing is compiled
-in them, and building the topology and SimGrid's platform, with its routes, is left out; finding paths is a
-part of a run. ``x`` is SimGrid's simulation over ``alone``, ``x run`` SimGrid's with the time in which it
-reads the flows over ``run``; ``apart`` is the largest relative difference of a flow's time.
+SimGrid's fluid model: the same flows on the same links and paths, given to both. SimGrid's is ``CM02`` (all
+flows of equal latency, so that its shares go by nothing else; ``network/optim:Full``, precision 1e-12), as
+``simgrid.cc`` beside this file has it, and ``fair_share``, by itself (``alone``: the network is given all
+flows at once) and in a whole run of cosim (``run``: the same flows as a ``flow-list``, which is read from a
+file). CPU seconds, the best of three, of ten where SimGrid takes 50 ms at most (of SimGrid one, where that
+takes 30 s); nothing is compiled in them, and building the topology and SimGrid's platform, with its routes,
+is left out; finding paths is a part of a run. ``x`` is SimGrid's simulation over ``alone``, ``x run``
+SimGrid's with the time in which it reads the flows over ``run``; ``apart`` is the largest relative difference
+of a flow's time.
 ``looked`` and ``changed``: flows that were looked at, and whose rate changed, for each arrival or departure.
 
 Cases: four flows from each host to as many others, of random sizes; all-to-all of random sizes; arrivals as
@@ -261,7 +262,9 @@ def growth(counts: Sequence[int], seconds: Sequence[float]) -> float:
 
 
 def main(names: Sequence[str]) -> None:
-    """Measure the cases named, or all, and print a line for each size."""
+    """Measure the cases named, or all, of up to so many hosts, and print a line for each size."""
+    most = int(names[0]) if names and names[0].isdigit() else 1024
+    names = [name for name in names if not name.isdigit()]
     compiler = shutil.which("g++")
     if compiler is None:
         sys.exit("g++ is not installed: apt-get install g++ libsimgrid-dev")
@@ -279,7 +282,8 @@ def main(names: Sequence[str]) -> None:
         for case in CASES:
             if names and case.name not in names:
                 continue
-            rows = list(measure(case, folder / "simgrid", folder))
+            sizes = tuple(size for size in case.sizes if size[0] <= most)
+            rows = list(measure(replace(case, sizes=sizes), folder / "simgrid", folder))
             for hosts, count, simgrid, network, run, read, apart, looked, changed in rows:
                 print(
                     f"{case.name:<20}{hosts:>6}{count:>7}{simgrid:>10.4f}{network:>9.4f}{run:>9.3f}"
@@ -287,6 +291,8 @@ def main(names: Sequence[str]) -> None:
                     f"{looked:>8.1f}{changed:>9.1f}",
                     flush=True,
                 )
+            if len(rows) < 2:
+                continue
             counts, *columns = zip(*[row[1:5] for row in rows], strict=True)
             print(f"{'  growth':<33}" + "".join(f"{growth(counts, one):>9.2f}" for one in columns))
 

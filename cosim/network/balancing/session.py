@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from cosim.network.balancing.ask import ask_in_python, kernel_signature, state_w
 from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.choosing import CHOOSE, NEED_CHOICES, WRONG_CHOICE
 from cosim.network.balancing.contract import Balancer
-from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, ROUTE, SEEN, Balance
+from cosim.network.balancing.state import CHOICE, COUNTS, MAX_STATE, PAIR, PATH, ROUTE, SEEN, Balance
 from cosim.network.chance import salts
 from cosim.network.flows import I32, I64
 from cosim.network.growing import GrowingArrays
@@ -26,8 +27,34 @@ _NONE = -1
 _LOOP_WRITES = ("counts", "dead", "routes", "parts", "state", "rows", "seen", "choosing", "crowd", "spot")
 
 
+def _arrays(num_links: int) -> dict[str, Any]:
+    """What a balancer begins with."""
+    return {
+        "counts": np.zeros(1, COUNTS),
+        "routes": np.zeros(0, ROUTE),
+        "pairs": np.zeros(0, PAIR),
+        "paths": np.zeros(0, PATH),
+        "links": np.zeros(0, np.int32),
+        "parts": np.zeros(0, np.float64),
+        "state": np.zeros((0, MAX_STATE), np.float64),
+        "rows": np.zeros(0, CHOICE),
+        "seen": np.zeros((0, 1), SEEN),
+        "choosing": np.zeros(0, np.int32),
+        "crowd": np.zeros(num_links, np.int64),
+        "dead": np.zeros(num_links, np.int32),
+        "spot": np.full(num_links, _NONE, np.int32),
+        "parameters": np.zeros(0, np.float64),
+    }
+
+
+@cache
+def _nobodys() -> Balance:
+    """Of a network without a balancer: no loop writes there."""
+    return Balance(**_arrays(0))
+
+
 class Balancing:
-    """Of one network; without a balancer, or with one that does not choose, arrays of no length."""
+    """Of one network; without a balancer, or with one that does not choose, nothing."""
 
     def __init__(
         self,
@@ -47,26 +74,9 @@ class Balancing:
         self._parts_used = 0
         self._view: Balance | None = None
         self.candidates = Candidates(topology, detours=self.balancer is not None and self.balancer.detours)
-        links = topology.num_links if self.balancer is not None else 0
-        self._arrays = GrowingArrays(
-            {
-                "counts": np.zeros(1, COUNTS),
-                "routes": np.zeros(0, ROUTE),
-                "pairs": self.candidates.pairs,
-                "paths": self.candidates.paths,
-                "links": self.candidates.links,
-                "parts": np.zeros(0, np.float64),
-                "state": np.zeros((0, MAX_STATE), np.float64),
-                "rows": np.zeros(0, CHOICE),
-                "seen": np.zeros((0, 1), SEEN),
-                "choosing": np.zeros(0, np.int32),
-                "crowd": np.zeros(links, np.int64),
-                "dead": np.zeros(links, np.int32),
-                "spot": np.full(links, _NONE, np.int32),
-                "parameters": np.zeros(0, np.float64),
-            }
-        )
+        self._arrays = GrowingArrays()
         if self.balancer is not None:
+            self._arrays.update(_arrays(topology.num_links))
             self._set_up(self.balancer, in_python=in_python)
 
     def _set_up(self, balancer: Balancer, *, in_python: bool) -> None:
@@ -90,7 +100,9 @@ class Balancing:
         self._addresses.tell(counts, "end", end, signature)
 
     def view(self) -> Balance:
-        """The arrays as they are now."""
+        """The arrays as they are now; without a balancer those of every network that has none."""
+        if self.balancer is None:
+            return _nobodys()
         self._view = Balance.of(self._view, **self._arrays)
         return self._view
 
