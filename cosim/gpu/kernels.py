@@ -39,6 +39,7 @@ class Kernel:
     otherwise: none where a CUDA graph has it, some for each expert. ``stride``: of its matrices' rows in
     memory, numbers, as far as a common divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are
     of that type, its result is not. ``spared``: multiprocessors that a product leaves to others.
+    ``returned``: what a backward pass has for it, where that isn't one and a half times its traffic.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
     numbers of a head; zeros where nobody knows. ``causal``: a query sees the keys before it, and ``flops``
@@ -59,6 +60,7 @@ class Kernel:
     version: AttentionVersion = "newest"
     issued: int | None = None
     spared: int = 0
+    returned: Kernel | None = None
 
     @property
     def operators(self) -> int:

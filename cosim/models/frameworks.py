@@ -41,6 +41,11 @@ class MegatronSettings(Spec):
     tp_comm_overlap: bool = Field(
         False, description="tensor-parallel gathers and scatters go on beside their products (userbuffers)"
     )
+    overlap_input_gradients: bool = Field(
+        False,
+        description="tensor-parallel sums of input gradients go on beside the products of weights' gradients,"
+        " as Megatron-Core and Transformer Engine have it without userbuffers, too",
+    )
 
     def idle_with(self, *, stages: int, tensor_parallel: int) -> list[tuple[str, str]]:
         """(field, why) of what so many stages and tensor-parallel ranks don't have."""
@@ -51,6 +56,7 @@ class MegatronSettings(Spec):
             ("scatter_gather", whole, tensor_parallel == 1),
             ("synchronous_exchanges", whole, tensor_parallel == 1),
             ("tp_comm_overlap", whole, tensor_parallel == 1),
+            ("overlap_input_gradients", whole, tensor_parallel == 1),
         ]
         return [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
 

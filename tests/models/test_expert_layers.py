@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from cosim.context import HERE
 from cosim.gpu.catalogue import read
 from cosim.models.catalogue.architecture import Experts
-from cosim.models.catalogue.experts import places
+from cosim.models.catalogue.cut import Cut, Parallel
+from cosim.models.catalogue.experts import ExpertLayer, places
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.parts import Exchange, Piece, overlapped
 from cosim.workload.program import CPU_STREAM, Operation, OpKind
@@ -220,6 +221,35 @@ def test_biases_and_clamps_of_experts_are_memory_traffic_unless_fused() -> None:
     each = 4 + (width + 8) + 8 + (4 + width)  # weighted, added, joined, converted
     assert moved(fused=False, biases=True) - plain == layers * rows * hidden * each
     assert moved(fused=True, biases=True, clamped=True) == moved(fused=True)
+
+
+def test_backward_of_clamps_and_biases_is_what_torch_dispatches() -> None:
+    """As Megatron-Core writes them, ``weighted_bias_quick_geglu_impl`` and ``_apply_bias``."""
+    torch = pytest.importorskip("torch")
+    from tests.models.dispatched import dispatched
+
+    experts, rows, hidden = 4, 256, 512
+    wide = torch.randn(rows, 2 * hidden, dtype=torch.bfloat16, requires_grad=True)
+    gate, linear = wide.chunk(2, -1)
+    clamped = torch.cat((gate.clamp(max=7.0), linear.clamp(min=-7.0, max=7.0)), -1)
+    made = torch.randn(rows, hidden, dtype=torch.bfloat16, requires_grad=True)
+    biases = [torch.randn(hidden, dtype=torch.bfloat16, requires_grad=True) for _ in range(experts)]
+    chosen = torch.rand(rows, 1, requires_grad=True)
+    each = zip(torch.split(made, rows // experts), biases, torch.split(chosen, rows // experts), strict=True)
+    biased = torch.cat([one + bias * weight for one, bias, weight in each]).to(made.dtype)
+    given, returned = torch.ones_like(wide), torch.ones_like(made)
+    found = [
+        dispatched(lambda: torch.autograd.grad(clamped, wide, given)),
+        dispatched(lambda: torch.autograd.grad(biased, [made, chosen, *biases], returned)),
+    ]
+    told = Experts(num=experts, top_k=1, ffn=hidden, biases=True, clamped=True)
+    layer = ExpertLayer(told, Cut(Parallel(), 1, rows, rows, 2), hidden, gated=True)
+    kernels = [one for part in layer.parts("") for one in part.kernels if one.returned is not None]
+    small = 64 * (rows + experts * hidden)  # bytes of what has one number for a row or for a column
+    for kernel, (launches, size) in zip(kernels, found, strict=True):
+        assert kernel.returned is not None
+        assert kernel.returned.launches == launches
+        assert kernel.returned.bytes_moved == pytest.approx(size, abs=small)
 
 
 def test_a_library_has_a_kernel_for_each_expert_a_fused_one_has_them_together() -> None:

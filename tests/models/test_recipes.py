@@ -65,6 +65,66 @@ def test_operands_are_read_and_written_as_the_recipe_needs(
     assert after - before == layers * (6 * launches[0] + 2 * launches[1])
 
 
+@pytest.mark.parametrize(
+    ("recipe", "gpu", "number", "reduced", "both", "turned"),
+    [
+        ("mxfp8", "b200", 1, False, 2, 0),
+        ("nvfp4", "b200", 0.5625, True, 2, 0),  # half a byte, and a scale's byte for sixteen
+        ("fp8", "b200", 1, True, 1, 0),
+        ("fp8", "h100-sxm", 1, True, 1, 2),  # read and written once more, turned round
+    ],
+)
+def test_tensor_parallel_ranks_gather_what_they_made_narrow(
+    recipe: str, gpu: str, number: float, reduced: bool, both: int, turned: int
+) -> None:
+    given: dict[str, Any] = {"gpu": gpu, "parallel": {"tp": 4}}
+    tokens, hidden, ffn, layers, tp = 2048, 4096, 16384, 4, 4
+    share = tokens * hidden // tp
+
+    def exchanged(work: ModelWorkload) -> list[tuple[str, int]]:
+        found = [op for op in operations(work) if op.kind is OpKind.COLLECTIVE and op.axes == ("tp",)]
+        return sorted((op.collective, op.size_bytes) for op in found)
+
+    plain, made = exchanged(job(**given)), exchanged(job(**given, recipe=recipe))
+    # What opens attention and the MLP, and in backward what closes them; embedding and head gather the rest.
+    for _ in range(layers * 4):
+        plain.remove(("all_gather", 2 * share))
+    for _ in range(layers * 2):
+        made.remove(("all_gather", int(number * share)))
+    for _ in range(layers * 2):
+        made.remove(("all_gather", int(number * share) * both))
+    for _ in range(layers * 4 * reduced):
+        made.remove(("all_reduce", 4))
+    assert plain == made
+
+    def of_memory(work: ModelWorkload) -> int:
+        return sum(each.bytes_moved for each in kernels(work) if each.kind.value == "memory")
+
+    ways = 1 if recipe == "fp8" else 2
+    once, read = ways * number, 2 * (1 + reduced)
+    after_norm = 2 if recipe == "fp8" else read
+    own = 2 * share * (after_norm + once) + 2 * share * (read + once) + 4 * tp * share * turned
+    whole = (hidden + ffn + 3 * hidden + 2 * ffn) // tp  # forward, backward: what nobody gathers
+    whole_each = read + once + (turned > 0)
+    added = of_memory(job(**given, recipe=recipe)) - of_memory(job(**given))
+    assert added == layers * (own + tokens * whole * whole_each)
+
+
+def test_sums_of_input_gradients_go_beside_the_product_of_weights_gradients() -> None:
+    given: dict[str, Any] = {"parallel": {"tp": 4}, "micro_batch": 2, "recipe": "nvfp4"}
+    apart, beside = (
+        operations(job(**given, framework={"kind": "megatron", "overlap_input_gradients": how}))
+        for how in (False, True)
+    )
+    computing = [sum(op.duration_ps for op in ops if op.kind is OpKind.COMPUTE) for ops in (apart, beside)]
+    assert computing[0] == pytest.approx(computing[1], rel=1e-6)
+    scatters = [op for op in beside if op.collective == "reduce_scatter" and op.phase == "backward"]
+    same = [op for op in beside if op.kind is OpKind.COMPUTE for other in scatters if op.deps == other.deps]
+    assert len(same) == 2 * 4  # a product of attention's and one of the MLP's, in each layer
+    tokens, hidden, tp = 2 * 2048, 4096, 4
+    assert {op.flops for op in same} == {2 * tokens * hidden * wide // tp for wide in (3 * hidden, 2 * 16384)}
+
+
 def test_logits_have_narrow_operands_where_the_recipe_is_mxfp8() -> None:
     def narrow(recipe: str) -> int:
         made = kernels(job(recipe=recipe, framework={"kind": "megatron", "fp8_output_proj": True}))

@@ -20,6 +20,7 @@ Not modelled: rounds of ring attention waiting for each other one by one.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from cosim.gpu.kernels import Kernel, fused_attention, matmul, memory
 from cosim.models.catalogue.architecture import TransformerModel
@@ -230,21 +231,22 @@ class Blocks:
             again = (first[2], *first[4:], *again)
         parallel = self.cut.parallel
         graphed, normed = "attention" in self.cut.graphed, self.model.latent is None
+        part = partial(BlockPart, gathers=normed)
         if parallel.cp == 1:
             kernels = (*first, *core, *last)
-            return [BlockPart(name, kernels, self.closes, again=again, normed=normed, graphed=graphed)]
+            return [part(name, kernels, self.closes, again=again, normed=normed, graphed=graphed)]
         own = self._kept_bytes() * self.cut.tokens
         gather = Exchange("all_gather", ("cp",), own)
         if parallel.cp_exchange == "ring":
             beside = ExchangePair(gather, Exchange("all_reduce", ("cp",), own * parallel.cp))
             return [
-                BlockPart(f"{name} in", first, normed=normed),
-                BlockPart(name, (*core, *last), self.closes, beside, again),
+                part(f"{name} in", first, normed=normed),
+                part(name, (*core, *last), self.closes, beside, again),
             ]
         scatter = Exchange("reduce_scatter", ("cp",), own * parallel.cp)
         return [
-            BlockPart(f"{name} in", first, ExchangePair(gather, scatter), normed=normed),
-            BlockPart(name, (*core, *last), self.closes, again=again, fetch=gather),
+            part(f"{name} in", first, ExchangePair(gather, scatter), normed=normed),
+            part(name, (*core, *last), self.closes, again=again, fetch=gather),
         ]
 
     def _kept_bytes(self) -> int:
@@ -377,5 +379,5 @@ class Blocks:
         graphed = "mlp" in self.cut.graphed
         return [
             BlockPart(f"{name} in", (), self.opens, plain=True),
-            BlockPart(name, kernels, self.closes, again=again, normed=normed, graphed=graphed),
+            BlockPart(name, kernels, self.closes, again=again, normed=normed, gathers=True, graphed=graphed),
         ]

@@ -8,36 +8,50 @@ the largest, one makes the scale of it, one reads them again and converts them. 
 A norm's kernel finds the largest number of what it writes (``normalization.cpp``, ``FUSED_NORM_AMAX_FP8``).
 
 Numbers are written twice, also turned round for the weights' gradient: those with scales of blocks always,
-others where the GPU wants it (``nvte_is_non_tn_fp8_gemm_supported``). Not modelled: the largest number of
-all ranks' parts, where tensor-parallel ranks share a sequence.
+others where the GPU wants it (``nvte_is_non_tn_fp8_gemm_supported``).
+
+Where tensor-parallel ranks share a sequence, each converts its own part and gathers what it made
+(``gather_along_first_dim``, ``grad_output_preprocess``): a gather carries narrow numbers, of gradients with
+scales of blocks those of rows and those of columns. A scale for the whole tensor is that of all ranks' parts
+(``with_amax_reduction``): they exchange their largest number before. What Hopper wants turned round is turned
+after the gather (``_create_transpose``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cosim.gpu.kernels import Kernel, matmul_backward, memory, narrowed
-from cosim.models.catalogue.cut import Cut, Recipe
+from cosim.gpu.kernels import NARROW_BYTES, Kernel, matmul_backward, memory, narrowed
+from cosim.models.catalogue.cut import TP, Cut, Recipe
+from cosim.models.parts import Exchange
+
+_LARGEST_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Of an operand: kernels before the one that converts, and whether one of them reads all of it.
+    """Of an operand: kernels that find its largest number, reading all of it, and that make a scale of it,
+    before the one that converts.
 
     ``blocks``: their scales are of rows or of columns, so that both are made.
     """
 
-    before: int
-    searched: bool
+    finding: int
+    scaling: int
     blocks: bool
+
+    @property
+    def before(self) -> int:
+        """Kernels before the one that converts."""
+        return self.finding + self.scaling
 
 
 CONVERSIONS: dict[Recipe, Conversion] = {
-    "fp8": Conversion(3, searched=True, blocks=False),
-    "mxfp8": Conversion(0, searched=False, blocks=True),
-    "nvfp4": Conversion(2, searched=True, blocks=True),
+    "fp8": Conversion(2, 1, blocks=False),
+    "mxfp8": Conversion(0, 0, blocks=True),
+    "nvfp4": Conversion(2, 0, blocks=True),
 }
-_AFTER_NORM = CONVERSIONS | {"fp8": Conversion(1, searched=False, blocks=False)}
+_AFTER_NORM = CONVERSIONS | {"fp8": Conversion(0, 1, blocks=False)}
 
 
 def converted(product: Kernel, cut: Cut, *, normed: bool = False) -> tuple[Kernel, Kernel]:
@@ -53,7 +67,7 @@ def converted(product: Kernel, cut: Cut, *, normed: bool = False) -> tuple[Kerne
     written = (once.bytes_moved - read) * (1 + (how.blocks or cut.fp8_turned))
     issued = None if once.issued is None else once.issued + once.launches * how.before
     launches = once.launches * (1 + how.before)
-    return memory(read * (1 + how.searched) + written, launches=launches, issued=issued), narrow
+    return memory(read * (1 + (how.finding > 0)) + written, launches=launches, issued=issued), narrow
 
 
 def converted_backward(product: Kernel, cut: Cut) -> tuple[Kernel, Kernel, Kernel]:
@@ -61,3 +75,39 @@ def converted_backward(product: Kernel, cut: Cut) -> tuple[Kernel, Kernel, Kerne
     for_left, for_right = matmul_backward(product, cut.width)
     convert, first = converted(replace(for_left, narrow=product.narrow), cut)
     return convert, first, converted(replace(for_right, narrow=product.narrow), cut)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A product's left operand, of which each tensor-parallel rank converts its part before all gather it.
+
+    ``finding`` its largest number, all ranks' ``largest``, ``making`` narrow numbers of it, their ``gather``,
+    ``turning`` them round; what a recipe or a GPU doesn't need is empty or None.
+    """
+
+    finding: tuple[Kernel, ...]
+    largest: Exchange | None
+    making: tuple[Kernel, ...]
+    gather: Exchange
+    turning: tuple[Kernel, ...]
+
+
+def gathered(product: Kernel, cut: Cut, *, normed: bool = False, both: bool = False) -> Gathered:
+    """Of a narrow product. ``normed`` as of :func:`converted`; ``both``: scales of rows and those of columns
+    are gathered at once, each with its numbers.
+    """
+    assert product.narrow is not None
+    assert cut.recipe is not None
+    how = (_AFTER_NORM if normed else CONVERSIONS)[cut.recipe]
+    numbers = product.batch * product.rows * product.inner
+    own, each = numbers // cut.parallel.tp, NARROW_BYTES[product.narrow]
+    read, made = own * cut.width, int(own * each)
+    needs_largest = CONVERSIONS[cut.recipe].finding > 0
+    turned = cut.fp8_turned and not how.blocks
+    return Gathered(
+        (memory(read, launches=how.finding),) if how.finding else (),
+        Exchange("all_reduce", TP, _LARGEST_BYTES) if needs_largest else None,
+        (memory(read + made * (1 + how.blocks), launches=1 + how.scaling),),
+        Exchange("all_gather", TP, made * (1 + (both and how.blocks))),
+        (memory(int(2 * numbers * each)),) if turned else (),
+    )

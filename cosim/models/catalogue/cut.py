@@ -193,6 +193,7 @@ class Cut:
     fused_experts: bool = False
     fused_margin: int = 0
     accumulated: bool = False
+    overlap_input_gradients: bool = False
     counts_read: bool = False
     fused_loss: bool = False
     fp8_output_proj: bool = False

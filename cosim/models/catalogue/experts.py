@@ -37,6 +37,7 @@ from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.parts import Exchange
 
 _FP32 = 4
+_BOOL = 1
 _OPERATORS_OF_AN_EXPERT = 5
 """That the host issues for an expert's product, and as many for its conversion (allocations, scales, turning
 them round, the kernel): what Qwen3 30B's job on B200 takes, 8.8 ms for a layer of 16 experts on a rank."""
@@ -102,22 +103,33 @@ class ExpertLayer:
         )
 
     def _activation(self) -> tuple[Kernel, ...]:
-        """What is between the products; clamping reads and writes each half, and both once more together."""
-        numbers = self._gathered_rows() * self.experts.ffn // self.cut.parallel.tp
-        made = memory((self._wide + 1) * numbers * self.cut.width)
+        """What is between the products; clamping reads and writes each half, and both once more together.
+
+        Backward compares each half with its one or two bounds, chooses by that, and joins the halves.
+        """
+        numbers, width = self._gathered_rows() * self.experts.ffn // self.cut.parallel.tp, self.cut.width
+        made = memory((self._wide + 1) * numbers * width)
         if not self.experts.clamped:
             return (made,)
-        return memory(4 * self._wide * numbers * self.cut.width, launches=3), made
+        compared = 3 * (width + _BOOL) + 3 * _BOOL
+        chosen = 2 * (_BOOL + 2 * width)
+        returned = memory(numbers * (compared + chosen + 2 * self._wide * width), launches=9)
+        return replace(memory(4 * self._wide * numbers * width, launches=3), returned=returned), made
 
     def _biased(self) -> tuple[Kernel, ...]:
         """The last product's bias, weighted by the router's fp32 and added, expert by expert; all joined, and
         converted.
+
+        Backward converts it back and, for each expert, to what the product made; it multiplies by the bias
+        and by the router's, sums both products, and joins the experts' gradients.
         """
         if not self.experts.biases:
             return ()
-        numbers = self._gathered_rows() * self.hidden
+        numbers, width = self._gathered_rows() * self.hidden, self.cut.width
         own = self.experts.num // self.cut.parallel.ep
-        return (memory(numbers * (2 * self.cut.width + 6 * _FP32), launches=2 * own + 2),)
+        returned = memory(numbers * (4 * width + 8 * _FP32), launches=6 * own + 3)
+        made = memory(numbers * (2 * width + 6 * _FP32), launches=2 * own + 2)
+        return (replace(made, returned=returned),)
 
     @property
     def _wide(self) -> int:

@@ -67,6 +67,7 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         fused_experts=framework.fused_experts,
         fused_margin=framework.fused_margin,
         accumulated=framework.accumulation_fusion,
+        overlap_input_gradients=framework.overlap_input_gradients,
         fused_loss=framework.fused_loss,
         fp8_output_proj=framework.fp8_output_proj and spec.recipe == "mxfp8",
         counts_read=not (framework.padded_experts or framework.fused_experts),
