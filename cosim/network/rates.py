@@ -7,11 +7,11 @@ import numpy as np
 from cosim.network.core import Core, add_share
 from cosim.network.drains import drain_time
 from cosim.network.fluid import NONE, Fluid
-from cosim.network.jit import inlined
+from cosim.network.jit import inlined, internal
 from cosim.network.slack import used
 
 
-@inlined
+@internal
 def rate_of(fluid: Fluid, f: int, level: float) -> float:
     """What a flow gets; one that meets no other has just the rate of its slowest link."""
     flow = fluid.flows[f]
@@ -41,7 +41,7 @@ def change_rate(fluid: Fluid, f: int, rate: float, now: int) -> int:
     return int(drain_time(now, flow.remaining, rate))
 
 
-@inlined
+@internal
 def settle_use(core: Core, fluid: Fluid, number: int, now: int) -> None:
     """A link carries something else from now on, if it does."""
     link = fluid.links[number]
