@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from math import prod
 from typing import Any
 
@@ -17,18 +16,10 @@ _LEAST = 16  # rows: growing from fewer would copy more often than it saves
 # M_MMAP_THRESHOLD), as here, untouched.
 np.empty(8 << 20, np.uint8)
 
-_HEAD = object.__basicsize__
-_address_at = ctypes.c_size_t.from_address
-
 
 def address_of(array: NDArray[Any]) -> int:
-    """Where the values of an array are.
-
-    It follows the head that each object has (numpy's C API, ``PyArrayObject_fields``). What numpy says
-    of it in Python spells out the type of records, too, which takes 20 times as long; it is asked for of each
-    array of a run.
-    """
-    return _address_at(id(array) + _HEAD).value
+    """Where the values of an array are."""
+    return array.ctypes.data
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:

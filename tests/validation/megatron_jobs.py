@@ -61,14 +61,6 @@ MODELS: dict[str, Any] = {
     },
 }  # fmt: skip
 
-MISPRINTED: dict[tuple[str, ...], dict[str, str]] = {
-    ("LLAMA3_70B", "DGX-GB300", "MXFP8", "2", "n/a"): {"mbs": "1", "vp": "5"},
-}
-"""Model, GPU, number type, sequences of a micro-batch and virtual stages of a row whose last two are those of
-the FP8 row above it, which has no pipeline. Four stages with eight micro-batches would stand still for 3/11
-of the time, and compute with 2,966 TFLOP/s otherwise; what its release's recipe has
-(``LLAMA3_70B_PRETRAIN_CONFIG_GB300_FP8_MX_V2`` of v0.3.0) is what all other rows of that job have."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -165,9 +157,7 @@ class Row:
 def rows() -> list[Row]:
     """Every row of the table."""
     with TABLE.open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    told = ("model", "gpu", "precision", "mbs", "vp")
-    return [Row(line | MISPRINTED.get(tuple(line[name] for name in told), {})) for line in lines]
+        return [Row(line) for line in csv.DictReader(file)]
 
 
 def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
