@@ -19,7 +19,7 @@ from cosim.engine.counters import (
 )
 from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
 from cosim.engine.state import BLOCK, NONE, REACTIONS_N
-from cosim.engine.traffic import Traffic
+from cosim.engine.traffic import PairTraffic
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowTable
 from cosim.network.jit import compiled
@@ -92,7 +92,7 @@ class FlowLog:
         columns.replace("counts", self._counts)
         columns.replace("fct", self._fct)
         self._pairs = Pairs(num_endpoints)
-        self._traffic = Traffic(columns)
+        self._traffic = PairTraffic(columns)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._bindings: dict[tuple[int, bytes], int] = {}
         self._messages: list[tuple[I64, ...]] | None = [] if record_messages else None

@@ -16,7 +16,7 @@ _FIRST_BIN_PS = 1 << 16  # 65 ns; bins double as a run goes on
 _FIRST_PAIRS = 64
 
 
-class Traffic:
+class PairTraffic:
     """Bins of all pairs that have a number; made when there are more arrivals than are listed, or at the
     end, when it is known how wide they are.
     """
