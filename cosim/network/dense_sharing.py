@@ -16,7 +16,7 @@ from cosim.network.slack import part_of
 from cosim.units import NEVER
 
 _CHANGED = 32
-"""It ends where one rate changes for so many memberships, at most."""
+"""It ends where one rate changes for so many rows that a filling goes through, at most."""
 
 
 @once
@@ -73,9 +73,11 @@ def _see_flows(fluid: Fluid, now: int) -> None:
             rate = rate_of(fluid, f, level)
         if rate != fluid.flows[f].rate:
             dense.due[f] = change_rate(fluid, f, rate, now)
+    counts.lasted += 1
     counts.num_looked += counts.num_dense
     if counts.in_a_row < ALWAYS:
-        worth = (counts.num_changed - changed) * _CHANGED > counts.num_members
+        rows = counts.num_members + counts.num_columns // 2
+        worth = (counts.num_changed - changed) * _CHANGED > rows
         counts.in_a_row = IN_A_ROW if worth else counts.in_a_row - 1
 
 

@@ -15,9 +15,11 @@ NEED_COLUMNS = 29
 IN_A_ROW = 8
 """Fillings that look, or don't look, at nearly all before it begins, or ends."""
 _LOOKED = 8
-"""It begins where a filling looks at one flow for so many memberships, at least."""
-_NOT_YET = -(2**14)
-"""How it is put off where flows are of several classes: so many fillings."""
+"""It begins where a filling looks at one flow for so many rows, at least, that filling all goes through."""
+_SOON = 64
+"""Where it ends after fewer fillings, it is put off twice as long as the last time."""
+_LONGEST = 2**14
+"""Fillings for which it is put off at most, and where flows are of several classes."""
 ALWAYS = 2**40
 """So many in a row: it begins wherever it may, and is worth it ever after. For tests."""
 
@@ -28,7 +30,8 @@ def weigh(fluid: Fluid) -> None:
     counts = fluid.counts[0]
     if counts.in_a_row >= ALWAYS:
         return
-    if counts.in_a_row < 0 or counts.num_found * _LOOKED > counts.num_members:
+    rows = counts.num_members + counts.flows_used // 2 + len(fluid.links) // 2
+    if counts.in_a_row < 0 or counts.num_found * _LOOKED > rows:
         counts.in_a_row += 1
     else:
         counts.in_a_row = 0
@@ -67,7 +70,7 @@ def may_begin(fluid: Fluid) -> bool:
             counts.dense_class = one
         elif one != flow.priority:
             if counts.in_a_row < ALWAYS:
-                counts.in_a_row = _NOT_YET
+                counts.in_a_row = -_LONGEST
             return False
     return one != NO_CLASS
 
@@ -78,6 +81,7 @@ def begin(fluid: Fluid) -> None:
     counts = fluid.counts[0]
     dense = fluid.dense
     counts.dense = 1
+    counts.lasted = 0
     counts.num_columns = counts.flows_used
     counts.num_dense = 0
     counts.num_order = 0
@@ -194,7 +198,9 @@ def end(fluid: Fluid) -> None:
     dense = fluid.dense
     counts.dense = 0
     if counts.in_a_row < ALWAYS:
-        counts.in_a_row = 0
+        # To begin and to end is to go through all: where it didn't last, that was not worth it.
+        counts.put_off = min(2 * counts.put_off + IN_A_ROW, _LONGEST) if counts.lasted < _SOON else 0
+        counts.in_a_row = -counts.put_off
     for f in range(counts.num_columns):
         if dense.fresh[f] != GONE:
             fluid.flows[f].level = -1.0

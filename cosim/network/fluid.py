@@ -45,6 +45,8 @@ COUNTS = np.dtype(
         ("num_order", "i8"),
         ("again", "i8"),
         ("in_a_row", "i8"),
+        ("lasted", "i8"),
+        ("put_off", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
@@ -54,7 +56,8 @@ flows found in all fillings so far. Of the table of changes ``num_changes`` are 
 ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered ``progress``,
 the last. Links with room that are ``kept`` in mind. Whether all links are filled from zero (``dense``), for
 flows of which class, in how many columns (``num_columns``), of ``num_dense`` flows now, on ``num_order``
-links; how often a filling was done ``again``; for how many fillings ``in_a_row`` that is worth it."""
+links; how often a filling was done ``again``; for how many fillings ``in_a_row`` that is worth it (below 0:
+it is ``put_off`` for so many), and for how many it ``lasted``."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
