@@ -25,11 +25,14 @@ class Costs:
         Local memory bandwidth in bit/s; ``None``: reductions take no time.
     floor
         Sizes are divided as integers, remainders dropped (ASTRA-sim); else a share is rounded up.
+    link_latency_ps
+        Of the network from a GPU to another of its host: for algorithms whose measured steps include it.
     """
 
     endpoint_delay_ps: int = 0
     reduction_rate_bps: float | None = None
     floor: bool = False
+    link_latency_ps: int = 0
 
     def share(self, size_bytes: int, parts: int) -> int:
         """Bytes of one of ``parts`` equal shares: rounded up, or down in ``floor`` sizing."""

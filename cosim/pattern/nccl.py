@@ -15,8 +15,10 @@ message (``NCCL_P2P_LL_THRESHOLD``), Simple above. What reaches the network is w
   ``least_latency`` if one channel carries it, ``latency`` if all do, in proportion between. NCCL takes as
   many channels as have work: 512 threads x 8 bytes, times the ranks of a ring (``enqueue.cc``); 64 KiB for
   sends.
-- A rank passes on a step's data ``hardware latency`` after it came. A ring works through its data in loops
-  of ``buffer`` bytes on each rank; between two loops its pipeline drains, which takes ``loop_gap``.
+- A rank passes on a step's data ``hardware latency`` after it came. Inside a host that includes the NVLinks'
+  own latency, as it was measured: steps wait for so much less as the topology's links take. A ring works
+  through its data in loops of ``buffer`` bytes on each rank; between two loops its pipeline drains, which
+  takes ``loop_gap``.
 
 Between hosts, several rings (or pairs of trees) run at once, each entering a host at another GPU, so that all
 NICs carry data. Trees are double binary trees over hosts and chains inside, data cut in pieces that follow

@@ -47,7 +47,7 @@ class Wire:
         data = DATA_PER_WIRE[self.protocol]
         share = np.where(between, spec.network_efficiency, self._inside()) * data
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
-        inside = round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US)
+        _, inside = self._without_links(0, round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US))
         across = round(network_us(self.algorithm, self.protocol) * PS_PER_US)
         if self.algorithm == "nvls_tree":  # its rows wait for themselves
             across = 0
@@ -85,10 +85,19 @@ class Wire:
             drained = law.drain_us(way, kind, ranks, whole)
         message = template.src != template.dst
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
-        delay = template.delay_ps + np.where(message, round(hop * PS_PER_US), 0)
-        delay[_first(template)] += round(start * PS_PER_US)
+        start_ps, hop_ps = self._without_links(round(start * PS_PER_US), round(hop * PS_PER_US))
+        delay = template.delay_ps + np.where(message, hop_ps, 0)
+        delay[_first(template)] += start_ps
         delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
         return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+
+    def _without_links(self, start_ps: int, hop_ps: int) -> tuple[int, int]:
+        """A start and a step's hop without the links' latency, which was measured with them and which the
+        network adds; where a step has no hop, all messages go at once, and the start has it.
+        """
+        latency = self.costs.link_latency_ps
+        of_hop = min(hop_ps, latency)
+        return start_ps - min(start_ps, latency - of_hop), hop_ps - of_hop
 
     def _gaps(self, template: Template, size_bytes: int) -> int:
         """The time for which a ring drains: once each ``buffer`` bytes on each rank."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,6 +46,8 @@ class Planner:
         self.config = config if config is not None else CollectiveConfig()
         if hosts is not None:
             self.config = self.config.on_hosts(hosts)
+        latency = 0 if hosts is None else hosts.link_latency_ps
+        self._costs = replace(self.config.costs, link_latency_ps=latency)
         self.context = context
         self._read: dict[Algorithm, Algorithm] = {}
         """Algorithms as their files have them."""
@@ -111,7 +114,7 @@ class Planner:
             return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues, turn)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
         if all(algorithm.splits for algorithm in algorithms):
-            sizes = chunk_sizes(collective, num_ranks, size_bytes, config.splits, config.costs)
+            sizes = chunk_sizes(collective, num_ranks, size_bytes, config.splits, self._costs)
         else:  # it has chunks of its own
             sizes = [size_bytes]
         queues = Queues(len(shape), config.queues, turn)
@@ -149,7 +152,7 @@ class Planner:
     ) -> tuple[Phase, ...]:
         """What one chunk goes through, dimension by dimension."""
         baseline = self.config.optimization == "baseline"
-        steps = phases(collective, shape, size_bytes, queues, self.config.costs, baseline=baseline)
+        steps = phases(collective, shape, size_bytes, queues, self._costs, baseline=baseline)
         made = []
         for step in steps:
             dim, size = step.dim, step.size_bytes
@@ -248,7 +251,7 @@ class Planner:
         root: int,
     ) -> Template:
         template = algorithm.build(
-            collective, num_ranks, size_bytes, self.config.costs, reverse=reverse, chunk=chunk, root=root
+            collective, num_ranks, size_bytes, self._costs, reverse=reverse, chunk=chunk, root=root
         )
         check_answer(algorithm, "build", template, Template)
         return template

@@ -44,7 +44,8 @@ def domains(topology: Topology) -> I64:
 @dataclass(frozen=True, slots=True)
 class HostShape:
     """What the hosts of a topology have: GPUs, NICs, bits per second of a GPU's scale-up link and of a
-    NIC; ``rails``: the NICs lead to several switches.
+    NIC; ``rails``: the NICs lead to several switches; ``link_latency_ps``: from a GPU to the nearest other
+    over scale-up links.
     """
 
     gpus: int
@@ -52,6 +53,7 @@ class HostShape:
     link_rate_bps: float
     nic_rate_bps: float
     rails: bool = False
+    link_latency_ps: int = 0
 
 
 def host_shape(topology: Topology) -> HostShape | None:
@@ -75,7 +77,22 @@ def host_shape(topology: Topology) -> HostShape | None:
         float(rate[from_gpu & topology.scale_up].max()),
         float(rate[out].sum()) / len(nics),
         len(np.unique(topology.link_dst[out])) > 1,
+        _to_nearest_ps(topology, inside),
     )
+
+
+def _to_nearest_ps(topology: Topology, inside: I64) -> int:
+    """From the first of the GPUs inside to the nearest other one."""
+    links = np.flatnonzero(scale_up_links(topology))
+    far = np.iinfo(np.int64).max // 2
+    reached = np.full(topology.num_nodes, far)
+    reached[inside[0]] = 0
+    while True:
+        before = reached.copy()
+        through = reached[topology.link_src[links]] + topology.link_latency_ps[links]
+        np.minimum.at(reached, topology.link_dst[links], np.minimum(through, far))
+        if (reached == before).all():
+            return int(reached[inside[1:]].min())
 
 
 _LEAST = 2

@@ -26,13 +26,16 @@ KINDS = (
 )
 
 
-def replayed_s(system: SystemName, kind: Collective, ranks: int, size: int) -> float:
-    """Seconds on a host of that system, through the full path."""
+def replayed_s(
+    system: SystemName, kind: Collective, ranks: int, size: int, topology: dict[str, object] | None = None
+) -> float:
+    """Seconds on a host of that system, a switch without latency if none is given, through the full path."""
     from cosim.experiment.run import run
 
     rate = SYSTEMS[system].link_rate * 8e6
+    switch = {"kind": "switch", "endpoints": ranks, "rate": f"{rate / 1e9}Gbps", "latency": "0ns"}
     scenario = {
-        "topology": {"kind": "switch", "endpoints": ranks, "rate": f"{rate / 1e9}Gbps", "latency": "0ns"},
+        "topology": topology or switch,
         "network": "fair_share",
         "collectives": {kind.value: {"algorithm": "nccl", "system": system}},
         "jobs": [
@@ -52,6 +55,24 @@ def test_laws_are_what_the_replay_takes(system: SystemName, kind: Collective, ra
         assert replayed_s(system, kind, ranks, size) == pytest.approx(
             host_s(spec, kind, ranks, size, rate), rel=0.02
         )
+
+
+@pytest.mark.parametrize(("kind", "table"), [("dgx-h100", "h100_sxm"), ("dgx-b200", "b200_sxm")])
+@pytest.mark.parametrize("latency", ["0ns", "300ns"])
+def test_hosts_take_what_was_measured_whatever_latency_their_links_have(
+    kind: str, table: str, latency: str
+) -> None:
+    """Measured steps include it; of large operations nothing is seen of it."""
+    rows = [row for row in rows_of(table)[1::2] if row.size_bytes < LARGE and row.number_bytes == 2]
+    topology: dict[str, object] = {"kind": kind, "nvlink_latency": latency}
+    off = []
+    for row in rows:
+        size = row.size_bytes // (row.ranks if row.collective is Collective.ALL_GATHER else 1)
+        took = replayed_s(TABLES[table], row.collective, row.ranks, size, topology)
+        off.append(took / row.seconds - 1)
+    assert len(off) > 20
+    assert np.abs(off).mean() < 0.10
+    assert abs(np.mean(off)) < 0.05
 
 
 def test_the_switch_adds_up_large_all_reduces_of_eight() -> None:
