@@ -6,7 +6,7 @@ For networks that cannot follow dependencies, and for ``release: engine``; times
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from cosim.errors import CausalityError
 from cosim.network.flows import I32, I64, ON_COMPLETION, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.releaser import Releaser
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.network.store import COMPLETED, STARTED
+from cosim.network.store import STARTED
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -41,15 +41,6 @@ def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance
     return answer
 
 
-@dataclass(eq=False, slots=True)
-class _Open:
-    """A group in flight: ``left`` flows to complete; ``followed``: its dependencies are, here."""
-
-    table: FlowTable
-    left: int
-    followed: bool
-
-
 class ReleasingNetwork(NetworkSimulator):
     """Stands in front of a network, starts dependent flows when what they wait for has come."""
 
@@ -57,7 +48,6 @@ class ReleasingNetwork(NetworkSimulator):
         self._inner = inner
         self._name = inner.describe().name
         self._releaser = Releaser()
-        self._open_groups: dict[int, _Open] = {}
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._starts: list[tuple[I32, I64, I64, I64]] = []
         self._granted = 0
@@ -91,7 +81,9 @@ class ReleasingNetwork(NetworkSimulator):
             answer = granted_by(self._name, self._inner.advance(batch, limit), before, limit)
             groups, self._granted, done = [], answer.granted_ps, answer.completions
             parts.append(done)
-            bound = min(bound, self._take(done))
+            reaction, released = self._releaser.complete(done)
+            bound = min(bound, reaction)
+            self._starts += released
             moved = self._granted > before or len(done) or len(batch.start_handle)
             # What was released just now starts at the grant or later: in the next turn, or the next advance.
             if self._granted >= min(horizon_ps, bound) or not moved:
@@ -100,11 +92,8 @@ class ReleasingNetwork(NetworkSimulator):
     def _open(self, group: FlowGroup) -> FlowGroup:
         table = group.table
         followed = group.release == "network" and len(table.dep_distance) > 0
-        self._open_groups[group.handle] = _Open(table, table.num_flows, followed)
-        if not followed:
-            return group
-        self._releaser.open(group)
-        return replace(group, table=self._table(table), release="caller")
+        self._releaser.open(group, followed=followed)
+        return replace(group, table=self._table(table), release="caller") if followed else group
 
     def _table(self, table: FlowTable) -> FlowTable:
         """The table as the inner network has it: what is released here starts the least delay later."""
@@ -119,38 +108,9 @@ class ReleasingNetwork(NetworkSimulator):
 
     def _follow(self, handle: I32, index: I64, time_ps: I64, kind: int) -> None:
         """Have started what waited for these, which are of groups that are followed."""
-        followed = [one in self._open_groups and self._open_groups[one].followed for one in handle.tolist()]
-        if any(followed):
-            at = np.flatnonzero(followed)
+        at = np.flatnonzero(self._releaser.follows(handle))
+        if len(at):
             self._starts += self._releaser.feed(handle[at], index[at], time_ps[at], kind)
-
-    def _take(self, done: Completions) -> int:
-        """Follow completions; the earliest that the caller may react to one. What never was under way is left
-        for the caller to refuse.
-        """
-        bound = NEVER
-        order = np.argsort(done.handle, kind="stable")
-        for at in np.split(order, np.flatnonzero(np.diff(done.handle[order])) + 1) if len(done) else ():
-            handle = int(done.handle[at[0]])
-            group = self._open_groups.get(handle)
-            if group is None:
-                continue
-            # A network elsewhere may report any index: what its table doesn't have is the caller's to refuse.
-            at = at[(done.index[at] >= 0) & (done.index[at] < group.table.num_flows)]
-            reaction = group.table.reaction_ps[group.table.row_of(done.index[at])]
-            # Cut before it is added: a reaction of NEVER and a time would leave 64 bits.
-            times = np.minimum(reaction, NEVER - done.time_ps[at]) + done.time_ps[at]
-            bound = min(bound, int(times.min(initial=NEVER)))
-            if group.followed:
-                self._starts += self._releaser.feed(
-                    done.handle[at], done.index[at], done.time_ps[at], COMPLETED
-                )
-            group.left -= len(at)
-            if group.left <= 0:
-                del self._open_groups[handle]
-                if group.followed:
-                    self._releaser.close(handle)
-        return bound
 
     def peek(self) -> int | None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
