@@ -38,11 +38,11 @@ Sends that are no all-to-all (their groups seldom have the GPU of the receiver's
 topology says so (``hosts: {pxn: true}``).
 
 Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies;
-protocol changes between NCCL versions. Calibrated (``latency``, ``nvlink_efficiency``, ``loop_gap``) on
-nccl-tests all-reduces of 2 and 8 A100s (``python -m tests.validation.fit``) of 1 MB to 1 GB;
-``least_latency`` and the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's
-framing: small operations, other collectives and other hosts are predictions. `cosim calibrate` measures
-where there are GPUs.
+protocol changes between NCCL versions. Where no system's laws hold (``system: none``, or NVLinks slower than
+an A100's) ``latency``, ``nvlink_efficiency`` and ``loop_gap`` are those of a cluster of 2022: nccl-tests
+all-reduces of 2 and 8 A100s of 1 MB to 1 GB (``python -m tests.validation.fit``); ``least_latency`` and the
+network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's framing: small operations,
+other collectives and other hosts are predictions then. `cosim calibrate` measures where there are GPUs.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
 _RAILS = 4
 """Rings between hosts where nobody knows the NICs."""
+_CALIBRATED = {"latency", "least_latency", "nvlink_efficiency", "loop_gap"}
+"""What somebody measured, and `cosim calibrate` prints."""
 CHAIN_PIECE, CHAIN_PIECES = 128 * 1024, 64
 """A broadcast's pieces follow each other down the chain: no smaller, and no more of them."""
 
@@ -141,8 +143,8 @@ class Nccl(Algorithm):
     network_rate: RateBps = Field(100e9 * 8, gt=0, description="of a host, as NCCL's choice assumes it")
     system: SystemName | Literal["none"] | None = Field(
         None,
-        description="whose measured laws hold inside a host; omitted: by the topology's NVLink; none: "
-        "latency, nvlink_efficiency and loop_gap do",
+        description="whose measured laws hold inside a host; omitted: by the topology's NVLink, unless "
+        "latency, least_latency, nvlink_efficiency or loop_gap is given; none: these hold",
     )
     pxn: bool = Field(
         True,
@@ -168,7 +170,7 @@ class Nccl(Algorithm):
             found["alternate"] = hosts.rails
         if "network_rate" not in self.model_fields_set:
             found["network_rate"] = hosts.nic_rate_bps * hosts.nics
-        if self.system is None:
+        if self.system is None and not self.model_fields_set & _CALIBRATED:
             found["system"] = system_of(hosts.link_rate_bps)
         return self.model_copy(update=found)
 

@@ -267,7 +267,7 @@ SYSTEMS: dict[SystemName, HostLaw] = {
 
 
 def system_of(link_rate_bps: float) -> SystemName | None:
-    """The system whose NVLink has that rate, one way; None: before NVLS."""
-    if link_rate_bps < 400e9 * 8:
-        return None
-    return "h100" if link_rate_bps < 800e9 * 8 else "b200"
+    """The newest generation whose NVLink, one way, is no faster; None: slower than an A100's."""
+    generations: tuple[SystemName, ...] = ("a100", "h100", "b200")
+    found = [name for name in generations if SYSTEMS[name].link_rate * 8e6 <= link_rate_bps]
+    return found[-1] if found else None

@@ -148,7 +148,7 @@ class Gb300Nvl72(System):
 
 class Mi300x(System):
     """Eight MI300Xs, 448 GB/s of Infinity Fabric each way, 8 NICs of 400 Gbit/s (AMD MI300X platform data
-    sheet)
+    sheet); RCCL is taken for NCCL on an A100's NVLinks of that rate, which no switch adds up
     """
 
     sheet = DataSheet(8, "448GB/s", 8, "400Gbps", "AMD Instinct MI300X platform data sheet (2023)")

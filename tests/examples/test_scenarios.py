@@ -21,11 +21,12 @@ from tests.examples.answers import (
 )
 
 DEAR = {
-    "background", "cc-shootout", "closed-loop-ns3", "cluster-queue", "comet", "comet-clusters",
-    "failures-54-days", "fsdp-llama", "hybrid-ns3", "incast", "libra", "link-failure", "llama3-70b",
-    "local-sgd", "pipedream-vgg16", "profiled-llama", "simai-sharing", "why-not-synthetic",
+    "async-tensor-parallel", "background", "cc-shootout", "closed-loop-ns3", "cluster-queue", "comet",
+    "comet-clusters", "failures-54-days", "fsdp-llama", "hybrid-ns3", "incast", "libra", "link-failure",
+    "llama3-70b", "local-sgd", "pipedream-vgg16", "pipeline-schedules", "profiled-llama",
+    "simai-sharing", "why-not-synthetic",
 }  # fmt: skip
-"""What takes 1 to 14 CPU-seconds where the engine releases messages: then its answer is a slow test."""
+"""What takes 1 CPU-second or more where the engine releases messages: then its answer is a slow test."""
 DEAREST = {"comet-clusters", "hybrid-ns3"}
 """What takes seconds either way, and is much like comet, or tested in small (test_hybrid_scenarios)."""
 

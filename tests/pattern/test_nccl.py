@@ -141,7 +141,7 @@ def test_a_ring_on_an_nvswitch_takes_the_closed_form(ranks: int) -> None:
                 "hosts": {"gpus": 8, "nvlink_rate": "300GB/s", "nics": 4, "nic_rate": "200Gbps"},
             },
             "network": "fair_share",
-            "collectives": {"all_reduce": {"algorithm": "nccl", "protocol": "Simple"}},
+            "collectives": {"all_reduce": {"algorithm": "nccl", "system": "none", "protocol": "Simple"}},
             "jobs": [
                 {"workload": {"kind": "collective", "collective": "all_reduce", "size": size, "ranks": ranks}}
             ],
@@ -167,7 +167,7 @@ def alone(kind: str, size: int, ranks: int, **how: object) -> int:
             "hosts": {"gpus": 8, "nvlink_rate": "300GB/s", "nics": 4, "nic_rate": "200Gbps"},
         },
         "network": "fair_share",
-        "collectives": {kind: {"algorithm": "nccl", **how}},
+        "collectives": {kind: {"algorithm": "nccl", "system": "none", **how}},
         "jobs": [{"workload": {"kind": "collective", "collective": kind, "size": size, "ranks": ranks}}],
     }
     return int(run(Scenario.model_validate(scenario)).records.iteration_end_ps[0].max())

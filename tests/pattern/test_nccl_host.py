@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.costs import Costs
 from cosim.pattern.nccl import Nccl
-from cosim.pattern.nccl_fit import host_s
+from cosim.pattern.nccl_fit import host_s, scenario_lines
 from cosim.pattern.nccl_host import SYSTEMS, SystemName, system_of
 from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove
@@ -57,7 +58,9 @@ def test_laws_are_what_the_replay_takes(system: SystemName, kind: Collective, ra
         )
 
 
-@pytest.mark.parametrize(("kind", "table"), [("dgx-h100", "h100_sxm"), ("dgx-b200", "b200_sxm")])
+@pytest.mark.parametrize(
+    ("kind", "table"), [("dgx-a100", "a100_sxm"), ("dgx-h100", "h100_sxm"), ("dgx-b200", "b200_sxm")]
+)
 @pytest.mark.parametrize("latency", ["0ns", "300ns"])
 def test_hosts_take_what_was_measured_whatever_latency_their_links_have(
     kind: str, table: str, latency: str
@@ -161,6 +164,15 @@ def test_hosts_with_nvlink_get_nccl_and_their_own_nics() -> None:
     assert (kept.rails, kept.law) == (2, None)
 
 
+def test_what_cosim_calibrate_prints_holds_on_hosts_of_a_known_system() -> None:
+    truth = Nccl.model_validate({"latency": "61us", "least_latency": "9us"})
+    printed = yaml.safe_load(scenario_lines(truth))["collectives"]
+    shape = HostShape(gpus=8, nics=8, link_rate_bps=450e9 * 8, nic_rate_bps=400e9)
+    found = Planner(CollectiveConfig.model_validate(printed), hosts=shape).config.all_gather
+    assert isinstance(found, Nccl)
+    assert (found.law, found.latency, found.least_latency) == (None, 61_000_000, 9_000_000)
+
+
 @pytest.mark.parametrize("kind", [Collective.ALL_GATHER, Collective.ALL_REDUCE])
 def test_one_gpu_a_host_has_one_nic_not_its_neighbours(kind: Collective) -> None:
     """What NCCL finds for a group with a GPU in each of 16 hosts: the NIC beside it."""
@@ -172,4 +184,5 @@ def test_one_gpu_a_host_has_one_nic_not_its_neighbours(kind: Collective) -> None
 
 
 def test_systems_are_told_by_their_links() -> None:
-    assert [system_of(rate * 8) for rate in (300e9, 450e9, 900e9)] == [None, "h100", "b200"]
+    rates = {150e9: None, 300e9: "a100", 448e9: "a100", 450e9: "h100", 900e9: "b200"}
+    assert {rate: system_of(rate * 8) for rate in rates} == rates
