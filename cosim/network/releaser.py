@@ -35,9 +35,7 @@ def _drain(store: Store) -> int:
 
 
 @compiled
-def _count(
-    store: Store, left: I64, handle: I32, index: I64, time: I64, known: I8, rep: I32, row: I32
-) -> int:
+def _count(store: Store, left: I64, handle: I32, index: I64, time: I64, known: I8, rep: I32, row: I32) -> int:
     """Count completions down; the earliest reaction to one. ``known``: which are of flows that are open;
     ``rep`` and ``row`` have room for one.
     """
