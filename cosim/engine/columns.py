@@ -12,6 +12,7 @@ from cosim.engine import state as s
 from cosim.engine.state import State
 from cosim.network.core import room_for_reports
 from cosim.network.growing import GrowingArrays, zeros
+from cosim.network.held_signals import held_signals
 
 _ROWS: dict[str, Any] = {
     "ops": s.OP,
@@ -154,12 +155,13 @@ class Columns:
             used = int(meta[scalar])
             if used + need > len(self.arrays[name]):
                 self.reserve(name, 2 * (used + need))
-        if self._is_full("log", int(meta[s.LOG_N])):
-            self.on_operations(self.last_operations())
-        if self._is_full("collective_log", int(meta[s.COLLECTIVE_LOG_N])):
-            self._collectives.append(self.arrays["collective_log"])
-            self.replace("collective_log", np.zeros(_LOG_ROWS, s.COLLECTIVE_LOG))
-            meta[s.COLLECTIVE_LOG_N] = 0
+        with held_signals():  # who is interrupted keeps whole rows, and each of them once
+            if self._is_full("log", int(meta[s.LOG_N])):
+                self.on_operations(self.last_operations())
+            if self._is_full("collective_log", int(meta[s.COLLECTIVE_LOG_N])):
+                self._collectives.append(self.arrays["collective_log"])
+                self.replace("collective_log", np.zeros(_LOG_ROWS, s.COLLECTIVE_LOG))
+                meta[s.COLLECTIVE_LOG_N] = 0
 
     def _is_full(self, name: str, used: int) -> bool:
         """Whether a log is full that is as long as one gets; a shorter one that is full grows."""

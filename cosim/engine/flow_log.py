@@ -22,6 +22,7 @@ from cosim.engine.state import BLOCK, NONE, REACTIONS_N
 from cosim.engine.traffic import PairTraffic
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowTable
+from cosim.network.held_signals import held_signals
 from cosim.network.jit import compiled
 
 _DENSE_ENDPOINTS = 4096  # squared, times 4 bytes: 64 MB
@@ -158,8 +159,15 @@ class FlowLog:
             Something completed that is not in flight.
         """
         self.expect(len(done))
-        if self._messages is not None and self._are_known(done):
-            self._keep(done)
+        if self._messages is None:
+            self._count(done)
+            return
+        with held_signals():  # who is interrupted keeps the messages that were counted
+            if self._are_known(done):
+                self._keep(done)
+            self._count(done)
+
+    def _count(self, done: Completions) -> None:
         wrong = counters.count(
             self._columns.view(),
             np.ascontiguousarray(done.handle),

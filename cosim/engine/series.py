@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.engine.records import I64, Series
+from cosim.network.held_signals import held_signals
 from cosim.network.simulator import NetworkSimulator, QueueSample
 from cosim.units import NEVER
 
@@ -64,7 +65,8 @@ class SeriesLog:
         """Look at the instant ``now``, which is due."""
         # Its room is even: what is due after the last that stays is this one.
         if self._used == self._room:
-            self._thin_out()
+            with held_signals():
+                self._thin_out()
         row = self._used
         self._at[row] = now
         if len(self._watched.links):

@@ -8,6 +8,7 @@ from cosim.engine.columns import Columns
 from cosim.engine.counters import add_to_bins
 from cosim.engine.state import ARRIVALS_N
 from cosim.network.flows import I64
+from cosim.network.held_signals import held_signals
 
 _CELLS = 1 << 22  # of 8 bytes, all bins and pairs together
 _MOST_LISTED = 1 << 15  # of 16 bytes: what is in them is in a cache when it is put into bins
@@ -43,7 +44,8 @@ class PairTraffic:
         if listed + count <= len(columns.arrays["arrivals"]):
             return
         if listed + count > _MOST_LISTED:
-            self._put_into_bins()
+            with held_signals():
+                self._put_into_bins()
             listed = 0
         columns.reserve("arrivals", listed + count)
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import cosim.engine.replay as module
+from cosim.engine import columns, operation_log
+from cosim.engine.kept_columns import KeptColumn
 from cosim.engine.records import JobInfo
 from cosim.engine.replay import ProgressInfo
 from cosim.network.aware import CongestionAwareNetwork
@@ -110,6 +118,39 @@ def test_an_interrupt_while_collectives_are_planned_leaves_empty_records(
     assert records.interrupted
     assert (len(records.ops), records.num_messages, records.end_ps) == (0, 0, 0)
     assert records.iteration_end_ps[0].shape == (0, 4)
+
+
+class InterruptedColumn(KeptColumn):
+    """A signal comes while the n-th part of all columns is being written down."""
+
+    left = 0
+
+    def append(self, part: NDArray[Any]) -> None:
+        super().append(part)
+        InterruptedColumn.left -= 1
+        if InterruptedColumn.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("after", [1, 3, 5, 6, 10])
+def test_a_signal_while_operations_are_written_down_keeps_whole_rows(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("_LOG_ROWS", "_LEAST_ROWS"):
+        monkeypatch.setattr(columns, bound, 16)
+    whole = run(RING, some_iterations(50))
+    monkeypatch.setattr(operation_log, "KeptColumn", InterruptedColumn)
+    monkeypatch.setattr(InterruptedColumn, "left", after)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        part = run(RING, some_iterations(50))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert part.interrupted
+    count = len(part.ops)
+    assert 0 < count < len(whole.ops)
+    for each in fields(part.ops):
+        assert np.array_equal(getattr(part.ops, each.name), getattr(whole.ops, each.name)[:count])
 
 
 def test_other_errors_are_not_swallowed_and_close_the_network() -> None:
