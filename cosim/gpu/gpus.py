@@ -172,8 +172,10 @@ class Gpu(GpuSpec):
         """How far the compute model can be trusted for a number type, for a report's reader."""
         known = self.calibration
         if known is None:
-            whose = "another GPU's" if self.like is None else f"those of {self.like}"
-            return f"uncalibrated: the efficiencies are {whose}"
+            if self.like is None:
+                return "uncalibrated: the efficiencies are another GPU's"
+            own = "what its kernels weren't measured for is" if self.fitted else "the efficiencies are"
+            return f"uncalibrated by trainings: {own} as on {self.like}"
         if dtype not in known.dtypes:
             return f"uncalibrated for {dtype} (calibrated for {', '.join(known.dtypes)} on {known.source})"
         return f"calibrated on {known.source}, +-{known.uncertainty:.0%}"

@@ -16,9 +16,18 @@ _KNOWN: dict[str, tuple[str, tuple[int, int]]] = {
     "a100-40gb": ("NVIDIA A100-SXM4-40GB", (8, 0)),
     "a100-80gb": ("NVIDIA A100-SXM4-80GB", (8, 0)),
     "h100-sxm": ("NVIDIA H100 80GB HBM3", (9, 0)),
+    "l40s": ("NVIDIA L40S", (8, 9)),
+    "h20": ("NVIDIA H20", (9, 0)),
+    "h100-pcie": ("NVIDIA H100 PCIe", (9, 0)),
     "h200-sxm": ("NVIDIA H200", (9, 0)),
+    "h800-sxm": ("NVIDIA H800", (9, 0)),
     "b200": ("NVIDIA B200", (10, 0)),
+    "gb200": ("NVIDIA GB200", (10, 0)),
+    "b300": ("NVIDIA B300", (10, 3)),
+    "gb300": ("NVIDIA GB300", (10, 3)),
     "mi300x": ("AMD Instinct MI300X", (9, 4)),
+    "mi325x": ("AMD Instinct MI325X", (9, 4)),
+    "mi355x": ("AMD Instinct MI355X", (9, 5)),
 }
 NOTHING = (
     "init", "_lazy_init", "_lazy_call", "_exchange_device", "_maybe_exchange_device", "set_rng_state",
