@@ -28,17 +28,15 @@ KINDS = (
 
 
 def replayed_s(
-    system: SystemName, kind: Collective, ranks: int, size: int, topology: dict[str, object] | None = None
+    topology: dict[str, object], kind: Collective, ranks: int, size: int, system: SystemName | None = None
 ) -> float:
-    """Seconds on a host of that system, a switch without latency if none is given, through the full path."""
+    """Seconds through the full path, with what NCCL takes there if no system is given."""
     from cosim.experiment.run import run
 
-    rate = SYSTEMS[system].link_rate * 8e6
-    switch = {"kind": "switch", "endpoints": ranks, "rate": f"{rate / 1e9}Gbps", "latency": "0ns"}
     scenario = {
-        "topology": topology or switch,
+        "topology": topology,
         "network": "fair_share",
-        "collectives": {kind.value: {"algorithm": "nccl", "system": system}},
+        "collectives": {kind.value: {"algorithm": "nccl", **({"system": system} if system else {})}},
         "jobs": [
             {"workload": {"kind": "collective", "collective": kind.value, "size": size, "ranks": ranks}}
         ],
@@ -52,14 +50,22 @@ def replayed_s(
 def test_laws_are_what_the_replay_takes(system: SystemName, kind: Collective, ranks: int) -> None:
     spec = Nccl(system=system)
     rate = SYSTEMS[system].link_rate * 1e6
+    switch = {"kind": "switch", "endpoints": ranks, "rate": f"{rate * 8e-9}Gbps", "latency": "0ns"}
     for size in (ranks << 9, ranks << 17, ranks << 23):
-        assert replayed_s(system, kind, ranks, size) == pytest.approx(
+        assert replayed_s(switch, kind, ranks, size, system) == pytest.approx(
             host_s(spec, kind, ranks, size, rate), rel=0.02
         )
 
 
 @pytest.mark.parametrize(
-    ("kind", "table"), [("dgx-a100", "a100_sxm"), ("dgx-h100", "h100_sxm"), ("dgx-b200", "b200_sxm")]
+    ("kind", "table"),
+    [
+        ("dgx-a100", "a100_sxm"),
+        ("dgx-h100", "h100_sxm"),
+        ("dgx-h200", "h200_sxm"),
+        ("dgx-b200", "b200_sxm"),
+        ("gb200-nvl72", "gb200"),
+    ],
 )
 @pytest.mark.parametrize("latency", ["0ns", "300ns"])
 def test_hosts_take_what_was_measured_whatever_latency_their_links_have(
@@ -71,9 +77,9 @@ def test_hosts_take_what_was_measured_whatever_latency_their_links_have(
     off = []
     for row in rows:
         size = row.size_bytes // (row.ranks if row.collective is Collective.ALL_GATHER else 1)
-        took = replayed_s(TABLES[table], row.collective, row.ranks, size, topology)
+        took = replayed_s(topology, row.collective, row.ranks, size)
         off.append(took / row.seconds - 1)
-    assert len(off) > 20
+    assert len(off) > (20 if table != "gb200" else 10)  # no host of eight
     assert np.abs(off).mean() < 0.10
     assert abs(np.mean(off)) < 0.05
 
