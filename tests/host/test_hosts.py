@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cosim.context import HERE, Context
 from cosim.errors import InputError, WorkloadError
@@ -52,7 +53,10 @@ def test_a_gpu_has_at_most_eight_fitted_numbers_and_its_host_has_its_own(name: s
     gpu = gpus.read(name)
     assert len(gpu.fitted) <= 8
     assert gpu.host in [catalogue.read(host) for host in catalogue.names()]
-    if gpu.like is not None:
+    written = yaml.safe_load((Path(gpus.__file__).parent / "data" / f"{name}.yaml").read_text())["gpu"]
+    if "host" in written:
+        assert gpu.host == catalogue.read(written["host"])
+    elif gpu.like is not None:
         assert gpu.host == gpus.read(gpu.like).host
 
 
