@@ -55,10 +55,16 @@ class Arrays:
 
     def __init__(self, *arrays: Any, **named: Any) -> None:
         found = dict(zip(self._names, arrays, strict=False)) | named
-        vars(self).update({name: found[name] for name in self._names})
-        self._table = array("q", [word for one in vars(self).values() for word in _entry(one)])
+        held = {name: found[name] for name in self._names}
+        words: list[int] = []
+        key: list[Any] = [type(self)]
+        for one in held.values():
+            words += _entry(one)
+            key += _shape(one)
+        vars(self).update(held)
+        self._table = array("q", words)
         self.address = self._table.buffer_info()[0]
-        self._numba_type_ = _type_of(self)
+        self._numba_type_ = _type_of(self, tuple(key))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy has a table of its own.
@@ -115,9 +121,9 @@ def _entry(one: Any) -> tuple[int, ...]:
     return (address_of(one), *one.shape)
 
 
-def _shape(one: Any) -> Any:
+def _shape(one: Any) -> tuple[Any, ...]:
     """What the type of an object hangs on, of one of its fields."""
-    return one._numba_type_ if isinstance(one, Arrays) else (one.dtype, one.ndim)
+    return (one._numba_type_,) if isinstance(one, Arrays) else (one.dtype, one.ndim)
 
 
 class _ArraysType(types.Type):
@@ -136,16 +142,13 @@ class _ArraysType(types.Type):
 _types: dict[tuple[Any, ...], _ArraysType] = {}
 
 
-def _type_of(value: Arrays) -> _ArraysType:
-    """The type of an object, which numba takes from it."""
-    fields = [getattr(value, name) for name in value._names]
-    key = (type(value), *map(_shape, fields))
-    if key not in _types:
-        kinds = tuple(
-            (name, cast("Any", typeof)(one)) for name, one in zip(value._names, fields, strict=True)
-        )
-        _types[key] = _ArraysType(type(value).__name__, tuple(kinds))
-    return _types[key]
+def _type_of(value: Arrays, key: tuple[Any, ...]) -> _ArraysType:
+    """The type of an object, which numba takes from it, by its class and the shapes of its fields."""
+    known = _types.get(key)
+    if known is None:
+        kinds = [(name, cast("Any", typeof)(getattr(value, name))) for name in value._names]
+        known = _types[key] = _ArraysType(type(value).__name__, tuple(kinds))
+    return known
 
 
 def _unbox(_: _ArraysType, value: Any, c: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from ctypes import c_int64
 from math import prod
 from typing import Any
 
@@ -17,17 +19,35 @@ _LEAST = 16  # rows: growing from fewer would copy more often than it saves
 np.empty(8 << 20, np.uint8)
 
 
+_HEAD = object.__basicsize__
+_word_at = c_int64.from_address
+
+
 def address_of(array: NDArray[Any]) -> int:
-    """Where the values of an array are."""
-    return array.ctypes.data
+    """Where the values of an array are.
+
+    It is the first field of numpy's ``PyArrayObject``, behind what every object begins with: read there, for
+    a run asks a hundred times, and ``array.ctypes.data`` makes an object each time.
+    """
+    return _word_at(id(array) + _HEAD).value
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """An array that begins with a cache line, so that records of 64 bytes lie in one each."""
-    size = prod(shape) * np.dtype(dtype).itemsize
-    room = np.zeros(size + CACHE_LINE, np.uint8)
-    skip = -address_of(room) % CACHE_LINE
-    return np.ndarray(shape, dtype, room, skip)
+    (made,) = zeros_of({"": (shape, np.dtype(dtype))}).values()
+    return made
+
+
+def zeros_of(rows: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> dict[str, NDArray[Any]]:
+    """Several such arrays, of one piece of memory: by name, shape and type."""
+    sizes = [prod(shape) * kind.itemsize for shape, kind in rows.values()]
+    room = np.zeros(sum(sizes) + CACHE_LINE * len(sizes), np.uint8)
+    at = -address_of(room) % CACHE_LINE
+    made = {}
+    for (name, (shape, kind)), size in zip(rows.items(), sizes, strict=True):
+        made[name] = np.ndarray(shape, kind, room, at)
+        at += size + -size % CACHE_LINE
+    return made
 
 
 class GrowingArrays(dict[str, Any]):
