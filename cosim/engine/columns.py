@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,45 +11,45 @@ from numpy.typing import NDArray
 from cosim.engine import state as s
 from cosim.engine.state import State
 from cosim.network.core import room_for_reports
-from cosim.network.growing import GrowingArrays, zeros
+from cosim.network.growing import GrowingArrays, zeros_of
 from cosim.network.held_signals import held_signals
 
-_ROWS: dict[str, Any] = {
+_ROWS: dict[str, np.dtype[Any]] = {
     "ops": s.OP,
-    "successors": np.int32,
+    "successors": np.dtype(np.int32),
     "programs": s.PROGRAM,
-    "roots": np.int32,
-    "lane_base": np.int32,
+    "roots": np.dtype(np.int32),
+    "lane_base": np.dtype(np.int32),
     "jobs": s.JOB,
     "ranks": s.RANK,
     "slots": s.SLOT,
     "cells": s.CELL,
     "lanes": s.LANE,
-    "pace": np.int64,
-    "iteration_ends": np.int64,
-    "traits": np.int32,
-    "free_at": np.int64,
+    "pace": np.dtype(np.int64),
+    "iteration_ends": np.dtype(np.int64),
+    "traits": np.dtype(np.int32),
+    "free_at": np.dtype(np.int64),
     "members": s.MEMBER,
     "ports": s.PORT,
     "comms": s.COMM,
-    "comm_ranks": np.int32,
-    "numbers": np.int32,
+    "comm_ranks": np.dtype(np.int32),
+    "numbers": np.dtype(np.int32),
     "groups": s.GROUP,
     "plans": s.PLAN,
     "parts": s.PART,
     "where": s.WHERE,
     "subs": s.SUB,
-    "positions": np.int32,
+    "positions": np.dtype(np.int32),
     "bindings": s.BINDING,
     "rendezvous": s.RENDEZVOUS,
-    "words": np.int32,
+    "words": np.dtype(np.int32),
     "channels": s.CHANNEL,
     "messages": s.MESSAGE,
     "handles": s.HANDLE,
     "agenda": s.EVENT,
     "reactions": s.EVENT,
     "touched": s.EVENT,
-    "begins": np.int32,
+    "begins": np.dtype(np.int32),
     "pumps": s.TASK,
     "enters": s.TASK,
     "dispatches": s.TASK,
@@ -59,7 +59,7 @@ _ROWS: dict[str, Any] = {
     "collective_log": s.COLLECTIVE_LOG,
     "arrivals": s.ARRIVAL,
     "blocks": s.BLOCK,
-    "info": np.int64,
+    "info": np.dtype(np.int64),
 }
 """What each array that grows is made of."""
 _LEAST_ROWS = 1024
@@ -79,7 +79,7 @@ _USED = {
 }
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
 _FILLED = {*_USED, "reactions", "log", "collective_log", "arrivals"}
-_NO_ROWS = {name: zeros((0,), kind) for name, kind in _ROWS.items()}
+_NO_ROWS = zeros_of({name: ((0,), kind) for name, kind in _ROWS.items()})
 """Nobody writes to these: they are every run's."""
 
 
@@ -88,7 +88,8 @@ class Columns:
 
     def __init__(self) -> None:
         # Room from the start for what any run fills: the loop stops for each first row otherwise.
-        self.arrays = GrowingArrays(_NO_ROWS | {name: zeros((_LEAST_ROWS,), _ROWS[name]) for name in _FILLED})
+        first = {name: ((_LEAST_ROWS,), _ROWS[name]) for name in _FILLED}
+        self.arrays = GrowingArrays(_NO_ROWS | zeros_of(first))
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE
@@ -100,6 +101,7 @@ class Columns:
         self.arrays["reported"] = room_for_reports(_LEAST_ROWS)
         self._used = dict.fromkeys(_ROWS, 0)
         self._view: State | None = None
+        self._is_stale = False
         self._collectives: list[NDArray[Any]] = []
         self.on_operations: Callable[[NDArray[Any]], None] = _forget
         """Given operations that ended, in their order, now and then."""
@@ -108,6 +110,9 @@ class Columns:
         """The arrays as they are now; stale after one was replaced."""
         if self._view is None:
             self._view = State(**self.arrays)
+        elif self._is_stale:
+            self._view.tell()
+        self._is_stale = False
         return self._view
 
     def replace(self, name: str, array: Any) -> None:
@@ -120,10 +125,11 @@ class Columns:
         if need and self.arrays.reserve(name, max(need, _LEAST_ROWS)):
             self._show(name)
 
-    def _show(self, name: str) -> None:
-        """Have the view see another array; at once, for it would keep the one before alive."""
+    def _show(self, *names: str) -> None:
+        """Have the view hold other arrays; at once, for it would keep those before alive."""
         if self._view is not None:
-            self._view.put(**{name: self.arrays[name]})
+            self._view.hold(**{name: self.arrays[name] for name in names})
+            self._is_stale = True
 
     def append(self, name: str, rows: NDArray[Any]) -> int:
         """Add rows to a table; the number of the first."""
@@ -137,6 +143,14 @@ class Columns:
         self._used[name] = first + count
         self.reserve(name, first + count)
         return first, self.arrays[name][first : first + count]
+
+    def extend_all(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """The numbers of the first of so many more rows of each table, of which no more are expected."""
+        first = {name: self._used[name] for name in counts}
+        for name, count in counts.items():
+            self._used[name] += count
+        self._show(*self.arrays.reserve_all({name: self._used[name] for name in counts}))
+        return first
 
     def used(self, name: str) -> int:
         """Rows of a table so far."""

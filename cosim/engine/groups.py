@@ -14,7 +14,7 @@ from cosim.engine.columns import Columns
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.plans import Plans
 from cosim.engine.programs import Group, Naming
-from cosim.engine.tables import Tables
+from cosim.engine.tables import ProgramTable, Tables
 from cosim.errors import SimulationError
 from cosim.network.flows import I32, FlowTable
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
@@ -101,7 +101,7 @@ class Groups:
         # for each of them.
         for of in np.unique(program_of).tolist():
             position = np.flatnonzero(program_of == of)
-            table = self._tables.programs[self._tables.program0[job] + of]
+            table = self._tables.program_of_job(job, of)
             for ref, (one, said) in enumerate(table.groups):
                 if said == naming and (one.ranks is None or one.ranks == group.ranks):
                     members["comm"][ref0[position] + ref] = comm.number
@@ -114,7 +114,7 @@ class Groups:
         made["rank0"] = columns.append("comm_ranks", np.array(group.ranks, np.int32) + np.int32(first))
         made["size"], made["open"] = len(group.ranks), s.NONE
         lowest = self._tables.program(job, min(group.ranks))
-        made["op0"], made["ops"] = self._operations(lowest.number, naming)
+        made["op0"], made["ops"] = self._operations(lowest, naming)
         key = job, group.ranks
         if key not in self._groups:
             self._groups[key] = columns.append("groups", np.array([(0, s.NONE)], s.GROUP))
@@ -124,14 +124,13 @@ class Groups:
         self.comms.append(comm)
         return comm
 
-    def _operations(self, program: int, naming: Naming) -> tuple[int, int]:
+    def _operations(self, table: ProgramTable, naming: Naming) -> tuple[int, int]:
         """Where the numbers of a program's collectives on a group are, and how many."""
-        known = self._numbers.get((program, naming))
+        known = self._numbers.get((table.number, naming))
         if known is None:
-            ready = self._tables.programs[program].program
-            mine = [op for (name, _), op in ready.collective.items() if name == naming]
+            mine = [op for (name, _), op in table.program.collective.items() if name == naming]
             first = self._columns.append("numbers", np.array(mine, np.int32))
-            known = self._numbers[program, naming] = first, len(mine)
+            known = self._numbers[table.number, naming] = first, len(mine)
         return known
 
     # -- plans ---------------------------------------------------------------------------------------

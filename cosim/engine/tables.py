@@ -21,6 +21,8 @@ from cosim.workload.program import Operation, OpKind, Workload
 
 What = tuple[str, int, int]
 """A collective's kind, size and root."""
+_OF_RANKS = {"cell0": "cells", "slot0": "slots", "lane0": "lanes", "ref0": "members", "port0": "ports"}
+"""What each rank has rows of, and what its row says where they begin."""
 
 
 class ProgramTable(NamedTuple):
@@ -48,19 +50,23 @@ class Tables:
         self.jobs = jobs
         self.whats: dict[What, int] = {}
         self.messages = MessageTable()
-        self.programs: list[ProgramTable] = []
+        self._groups: list[dict[int, tuple[tuple[Operation, Naming], ...]]] = []
         self.program0: list[int] = []
         self.rank0: list[int] = []
         self._seats = {job.number: job.info.endpoints for job in jobs}
         for job in jobs:
             self._ranks(job, self._programs(job))
-        num_ranks = columns.used("ranks")
-        columns.reserve("touched", num_ranks)
-        columns.reserve("begins", num_ranks)
+        columns.reserve("touched", columns.used("ranks"))
+        columns.reserve("begins", columns.used("ranks"))
 
     def program(self, job: int, rank: int) -> ProgramTable:
         """The program that a rank of a job runs."""
-        return self.programs[self.program0[job] + int(self.jobs[job].info.workload.program_of[rank])]
+        return self.program_of_job(job, int(self.jobs[job].info.workload.program_of[rank]))
+
+    def program_of_job(self, job: int, number: int) -> ProgramTable:
+        """A job's program."""
+        groups = self._groups[job].get(number, ())
+        return ProgramTable(self.program0[job] + number, self.jobs[job], number, groups)
 
     # -- programs ------------------------------------------------------------------------------------
 
@@ -70,8 +76,7 @@ class Tables:
         if len(table.lagged):
             _check_lagged(job.info.workload)
         source = source_of(table, over_fabric=job.info.memory_nodes is not None)
-        rows = most_rows(source, slots)
-        first = {name: columns.extend(name, count)[0] for name, count in rows.items()}
+        first = columns.extend_all(most_rows(source, slots))
         wrong = write_programs(
             columns.view(),
             source,
@@ -85,12 +90,8 @@ class Tables:
         if wrong != s.NONE:
             row = int(np.searchsorted(table.dep_first, wrong, "right")) - 1
             raise _no_operation(job.info.workload, row, int(table.dep[wrong]))
-        self.program0.append(len(self.programs))
-        groups = self._collectives(job, first["ops"])
-        number = first["programs"]
-        self.programs += [
-            ProgramTable(number + at, job, at, groups.get(at, ())) for at in range(table.num_programs)
-        ]
+        self.program0.append(first["programs"])
+        self._groups.append(self._collectives(job, first["ops"]))
         return source
 
     def _collectives(self, job: ReadyJob, op0: int) -> dict[int, tuple[tuple[Operation, Naming], ...]]:
@@ -126,29 +127,34 @@ class Tables:
     def _ranks(self, job: ReadyJob, source: TableColumns) -> None:
         columns, info = self.columns, job.info
         of, world = info.workload.program_of, info.workload.world_size
-        mine = self.programs[self.program0[-1] :]
-        program0 = mine[0].number if mine else 0
-        ranks = np.zeros(world, s.RANK)
-        slots = job.slots.count
-        lengths = {
-            "cell0": ("cells", slots * np.diff(source.first)),
-            "slot0": ("slots", np.full(len(mine), slots)),
-            "lane0": ("lanes", columns.arrays["programs"]["lanes"][program0 : program0 + len(mine)]),
-            "ref0": ("members", np.array([len(one.groups) for one in mine], np.int64)),
-            "port0": ("ports", np.diff(source.end_first)),
-        }
-        for name, (column, length) in lengths.items():
-            count = length[of]
-            first, rows = columns.extend(column, int(count.sum()))
-            ranks[name] = first + np.cumsum(count) - count
-            if column == "cells":
-                rows["started"] = s.NONE
-            elif column == "lanes":
-                rows["busy"] = s.NONE
-            elif column == "members":  # what no rank has met yet is unknown, not row 0 of a table
-                rows["comm"] = rows["position"] = s.NONE
-            elif column == "ports":
-                num_ports = len(rows)
+        program0, slots, count = self.program0[-1], job.slots.count, info.workload.table.num_programs
+        programs = columns.arrays["programs"][program0 : program0 + count]
+        lengths = np.zeros((len(_OF_RANKS), count), np.int64)  # of each program's ranks
+        lengths[0] = slots * programs["ops"]
+        lengths[1] = slots
+        lengths[2] = programs["lanes"]
+        for number, named in self._groups[-1].items():
+            lengths[3, number] = len(named)
+        lengths[4] = source.end_first[1:] - source.end_first[:-1]
+        lengths = lengths[:, of]
+        last = lengths.cumsum(axis=1)
+        totals = last[:, -1].tolist() if world else [0] * len(_OF_RANKS)
+        counts = dict(zip(_OF_RANKS.values(), totals, strict=True))
+        ends = world * info.iterations
+        first = columns.extend_all(
+            counts | {"ranks": world, "jobs": 1, "iteration_ends": ends, "traits": info.iterations}
+        )
+        arrays = columns.arrays
+        ranks = arrays["ranks"][first["ranks"] :][:world]
+        rows = {name: arrays[name][first[name] :][:count] for name, count in counts.items()}
+        last -= lengths
+        for (name, column), firsts in zip(_OF_RANKS.items(), last, strict=True):
+            firsts += first[column]
+            ranks[name] = firsts
+        rows["cells"]["started"] = s.NONE
+        rows["lanes"]["busy"] = s.NONE
+        # What no rank has met yet is unknown, not row 0 of a table.
+        rows["members"]["comm"] = rows["members"]["position"] = s.NONE
         ranks["pace0"] = s.NONE
         if info.pace is not None:
             columns.extend("pace", columns.used("cells"))
@@ -157,16 +163,13 @@ class Tables:
         ranks["program"] = program0 + of
         ranks["job"], ranks["number"] = job.number, np.arange(world)
         ranks["iteration"] = ranks["finish"] = s.NONE
-        self.rank0.append(columns.append("ranks", ranks))
-        ends, _ = columns.extend("iteration_ends", world * info.iterations)
-        trait0, traits = columns.extend("traits", info.iterations)
-        traits[:] = s.NONE
-        made = np.zeros(1, s.JOB)
-        made["rank0"], made["end0"], made["trait0"] = self.rank0[-1], ends, trait0
-        made["ranks"], made["iterations"] = world, info.iterations
-        made["rendezvous"], made["open"] = info.workload.rendezvous, job.slots.open
-        columns.append("jobs", made)
-        self._ports(job, source, num_ports)
+        self.rank0.append(first["ranks"])
+        arrays["traits"][first["traits"] : first["traits"] + info.iterations] = s.NONE
+        one = arrays["jobs"][first["jobs"]]
+        one["rank0"], one["end0"], one["trait0"] = first["ranks"], first["iteration_ends"], first["traits"]
+        one["ranks"], one["iterations"] = world, info.iterations
+        one["rendezvous"], one["open"] = info.workload.rendezvous, job.slots.open
+        self._ports(job, source, counts["ports"])
 
     def _devices(self, info: JobInfo) -> I32 | int:
         """The memory device of each rank, with a row of the columns."""

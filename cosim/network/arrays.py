@@ -18,18 +18,20 @@ table.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self, cast
 
+import numpy as np
 from llvmlite import ir
 from numba import extending, typeof, types
 from numba.core import cgutils, imputils
 from numba.core.typing import templates
 from numba.np import arrayobj
 
+from cosim.network.described import MOST_WORDS, PART, describe
 from cosim.network.growing import address_of
+from cosim.network.twins import View
 
 # Numba has no types of its own.
 _arrayobj, _cgutils, _extending = cast("Any", arrayobj), cast("Any", cgutils), cast("Any", extending)
@@ -55,16 +57,20 @@ class Arrays:
 
     def __init__(self, *arrays: Any, **named: Any) -> None:
         found = dict(zip(self._names, arrays, strict=False)) | named
-        held = {name: found[name] for name in self._names}
-        words: list[int] = []
-        key: list[Any] = [type(self)]
-        for one in held.values():
-            words += _entry(one)
-            key += _shape(one)
-        vars(self).update(held)
-        self._table = array("q", words)
-        self.address = self._table.buffer_info()[0]
-        self._numba_type_ = _type_of(self, tuple(key))
+        vars(self).update({name: found[name] for name in self._names})
+        self._table = np.zeros(MOST_WORDS * len(found), np.int64)
+        self.address = address_of(self._table)
+        self._numba_type_ = self._write()
+
+    def _write(self) -> _ArraysType:
+        """Write the table of the arrays as they are now; the type of this object, which numba takes from it."""
+        held = vars(self)
+        fields = [held[name] for name in self._names]
+        kinds = describe(fields, self._table)
+        kind = _type_of(type(self), fields, kinds)
+        for name in kind.parts:
+            self._table[kind.place[name]] = held[name].address
+        return kind
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy has a table of its own.
@@ -86,44 +92,41 @@ class Arrays:
 
     def put(self, **arrays: Any) -> None:
         """Have other arrays, of the same types and dimensions, in some places."""
-        held, place, table = vars(self), self._numba_type_.place, self._table
-        for name, one in arrays.items():  # what stays is not asked again: there are some fifty of them
-            assert _shape(one) == _shape(held[name])
-            held[name] = one
-            for at, word in enumerate(_entry(one), place[name]):
-                table[at] = word
+        self.hold(**arrays)
+        self.tell()
+
+    def hold(self, **arrays: Any) -> None:
+        """The same, but that compiled code is to be told before it is called."""
+        vars(self).update(arrays)
         # What is interpreted sees a view of its own, which may be part of another one: it is the same view.
-        if "twin" in held:
-            held["twin"].put(arrays)
+        if "twin" in vars(self):
+            self._view_().put(arrays)
+
+    def tell(self) -> None:
+        """Have compiled code see what is held."""
+        assert self._write() is self._numba_type_
 
     def replaced(self, **arrays: Any) -> Self:
         """An object of its own, with other arrays in some places."""
-        if not self._takes(arrays):
-            return type(self)(**{name: getattr(self, name) for name in self._names} | arrays)
-        made = object.__new__(type(self))
-        vars(made).update({name: getattr(self, name) for name in self._names})
-        made._numba_type_ = self._numba_type_
-        made._table = self._table[:]
-        made.address = made._table.buffer_info()[0]
-        made.put(**arrays)
-        return made
+        return type(self)(**{name: getattr(self, name) for name in self._names} | arrays)
 
     def _takes(self, arrays: Mapping[str, Any]) -> bool:
         """Whether with these arrays it is of the same type to compiled code."""
         return all(_shape(one) == _shape(getattr(self, name)) for name, one in arrays.items())
 
+    def _view_(self) -> View:
+        """What interpreted code sees of it."""
+        known = vars(self)
+        if "twin" not in known:
+            known["twin"] = View()
+            known["twin"].put({name: known[name] for name in self._names})
+        view: View = known["twin"]
+        return view
 
-def _entry(one: Any) -> tuple[int, ...]:
-    """What the table has of an array, or of an object of several."""
-    if isinstance(one, Arrays):
-        return (one.address,)
-    assert one.flags.c_contiguous
-    return (address_of(one), *one.shape)
 
-
-def _shape(one: Any) -> tuple[Any, ...]:
+def _shape(one: Any) -> Any:
     """What the type of an object hangs on, of one of its fields."""
-    return (one._numba_type_,) if isinstance(one, Arrays) else (one.dtype, one.ndim)
+    return one._numba_type_ if isinstance(one, Arrays) else (one.dtype, one.ndim)
 
 
 class _ArraysType(types.Type):
@@ -135,20 +138,28 @@ class _ArraysType(types.Type):
         for field, kind in fields:
             self.place[field] = at
             at += 1 if isinstance(kind, _ArraysType) else 1 + kind.ndim
+        self.parts = [field for field, kind in fields if isinstance(kind, _ArraysType)]
         digest = sha256(repr(fields).encode()).hexdigest()[:12]
         super().__init__(f"{name}_{digest}")
 
 
 _types: dict[tuple[Any, ...], _ArraysType] = {}
+_known: dict[tuple[Any, ...], tuple[_ArraysType, list[Any]]] = {}
+"""By what :func:`describe` says of arrays; with the types of these, which it names by where they are."""
 
 
-def _type_of(value: Arrays, key: tuple[Any, ...]) -> _ArraysType:
-    """The type of an object, which numba takes from it, by its class and the shapes of its fields."""
-    known = _types.get(key)
+def _type_of(owner: type[Arrays], fields: list[Any], kinds: list[int]) -> _ArraysType:
+    """The type of an object of some arrays, and what is made of arrays, of which it has the types."""
+    parts = [one._numba_type_ for one, kind in zip(fields, kinds, strict=True) if kind == PART]
+    key = (owner, *kinds, *parts)
+    known = _known.get(key)
     if known is None:
-        kinds = [(name, cast("Any", typeof)(getattr(value, name))) for name in value._names]
-        known = _types[key] = _ArraysType(type(value).__name__, tuple(kinds))
-    return known
+        shapes = (owner, *map(_shape, fields))
+        if shapes not in _types:
+            typed = zip(owner._names, map(cast("Any", typeof), fields), strict=True)
+            _types[shapes] = _ArraysType(owner.__name__, tuple(typed))
+        known = _known[key] = _types[shapes], [getattr(one, "dtype", None) for one in fields]
+    return known[0]
 
 
 def _unbox(_: _ArraysType, value: Any, c: Any) -> Any:

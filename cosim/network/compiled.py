@@ -260,7 +260,6 @@ class CompiledNetwork(NetworkSimulator):
     def add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
         """Find the paths of rows; where the first one's is."""
         first = self._append_paths(*self._topology.paths(src, dst, channel))
-        self._arrays.reserve("path_source", self._ptr_used)
         self._arrays["path_source"][first : first + len(src)] = src
         if self._topology.changes is not None:
             self._detours.add(first, src, dst, channel)
@@ -270,8 +269,8 @@ class CompiledNetwork(NetworkSimulator):
     def _append_paths(self, ptr: I64, links: I32) -> int:
         """Keep paths; where the first one's is."""
         first, rows = self._ptr_used, len(ptr)
-        self._arrays.reserve("path_ptr", first + rows)
-        self._arrays.reserve("path_link", self._link_used + len(links))
+        used = {"path_ptr": first + rows, "path_source": first + rows}
+        self._arrays.reserve_all(used | {"path_link": self._link_used + len(links)})
         self._arrays["path_ptr"][first : first + rows] = ptr + self._link_used
         self._arrays["path_link"][self._link_used : self._link_used + len(links)] = links
         self._ptr_used += rows

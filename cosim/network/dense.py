@@ -10,6 +10,8 @@ bit, for a fraction of the time. The columns here are made of the network's reco
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from cosim.network.arrays import Arrays
@@ -44,18 +46,10 @@ class Dense(Arrays):
     order: I32
 
 
+@cache
 def no_rows() -> Dense:
-    """Columns of nothing: as long as they are not needed."""
-    return Dense(
-        fresh=np.zeros(0),
-        level=np.zeros(0),
-        due=np.zeros(0, np.int64),
-        paths=np.zeros(0, PATH),
-        held=np.zeros(0, HELD),
-        on=np.zeros(0, np.int32),
-        flows=np.zeros(0, np.int32),
-        order=np.zeros(0, np.int32),
-    )
+    """Columns of nothing: as long as they are not needed, and so those of every network."""
+    return rows_for(0, 0, 0)
 
 
 def rows_for(num_flows: int, num_links: int, num_members: int) -> Dense:

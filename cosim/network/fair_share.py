@@ -123,15 +123,12 @@ class FairShareNetwork(CompiledNetwork):
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
-        self._fluid.reserve("channel_of", first + len(src))
-        self._fluid.reserve("path_now", first + len(src))
+        old, rows = len(self._fluid["channels"]), first + len(src)
+        self._fluid.reserve_all({"channel_of": rows, "path_now": rows, "channels": len(self._numbers)})
+        self._fluid["channels"]["head"][old:] = NONE
         self._fluid["path_now"][first : first + len(src)] = np.arange(first, first + len(src))
         self._avoid_dead_links()
         self._fluid["channel_of"][first : first + len(src)] = numbers
-        old = len(self._fluid["channels"])
-        if len(self._numbers) > old:
-            self._fluid.reserve("channels", len(self._numbers))
-            self._fluid["channels"]["head"][old:] = NONE
         self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
     def _reroute(self) -> None:
@@ -174,14 +171,13 @@ class FairShareNetwork(CompiledNetwork):
         return number
 
     def _expect_model(self, rows: int) -> None:
-        # One more: the loop stops where there is no room for another one, whether or not there is one.
-        self._make_flows(rows + 1)
         hops = self._link_used // max(self._ptr_used, 1) + 1  # of most paths
-        self._fluid.reserve("members", min(hops * rows, self._link_used))
+        # One more: the loop stops where there is no room for another one, whether or not there is one.
+        self._make_room(rows + 1, min(hops * rows, self._link_used))
 
-    def _make_flows(self, rows: int) -> None:
-        for name in ("flows", "drains", "found"):
-            self._fluid.reserve(name, rows)
+    def _make_room(self, rows: int, members: int = 0) -> None:
+        needs = {"flows": rows, "drains": rows, "found": rows, "members": members}
+        self._fluid.reserve_all(needs)
         self._fluid.reserve("ahead", len(self._fluid["flows"]) + len(self._fluid["links"]))
 
     def _copy_model(self) -> dict[str, Any]:
@@ -207,7 +203,7 @@ class FairShareNetwork(CompiledNetwork):
         if self._balancing.see_to(what):
             return
         if what == NEED_FLOWS:
-            self._make_flows(max(1024, 2 * len(self._fluid["flows"])))
+            self._make_room(max(1024, 2 * len(self._fluid["flows"])))
         elif what == NEED_MEMBERS:
             self._fluid.reserve("members", max(1024, 2 * len(self._fluid["members"])))
         elif what == NEED_COLUMNS:

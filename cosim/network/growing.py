@@ -12,6 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 
 CACHE_LINE = 64  # bytes: a record of that size that begins at one is read in one access
 _LEAST = 16  # rows: growing from fewer would copy more often than it saves
+_SMALL = 1 << 17  # bytes
+Shape = tuple[tuple[int, ...], np.dtype[Any]]
+"""Of an array: its lengths, and what its values are."""
 
 # What one run lets go of is there for the next: glibc gives large pieces of memory back to the system, and
 # takes them from it anew, page by page as they are touched, until a larger one was let go of (mallopt(3),
@@ -38,15 +41,20 @@ def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     return made
 
 
-def zeros_of(rows: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]) -> dict[str, NDArray[Any]]:
-    """Several such arrays, of one piece of memory: by name, shape and type."""
-    sizes = [prod(shape) * kind.itemsize for shape, kind in rows.values()]
-    room = np.zeros(sum(sizes) + CACHE_LINE * len(sizes), np.uint8)
-    at = -address_of(room) % CACHE_LINE
+def zeros_of(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
+    """Several such arrays; those that are small are of one piece of memory, which goes with the last."""
+    sizes = [prod(shape) * kind.itemsize for shape, kind in shapes.values()]
+    small = [size + CACHE_LINE for size in sizes if size <= _SMALL]
+    shared = np.zeros(sum(small), np.uint8) if small else None
+    at = 0 if shared is None else -address_of(shared) % CACHE_LINE
     made = {}
-    for (name, (shape, kind)), size in zip(rows.items(), sizes, strict=True):
-        made[name] = np.ndarray(shape, kind, room, at)
-        at += size + -size % CACHE_LINE
+    for (name, (shape, kind)), size in zip(shapes.items(), sizes, strict=True):
+        if shared is not None and size <= _SMALL:
+            made[name] = np.ndarray(shape, kind, shared, at)
+            at += size + -size % CACHE_LINE
+        else:
+            room = np.zeros(size + CACHE_LINE, np.uint8)
+            made[name] = np.ndarray(shape, kind, room, -address_of(room) % CACHE_LINE)
     return made
 
 
@@ -54,16 +62,23 @@ class GrowingArrays(dict[str, Any]):
     """Arrays by name; what was taken from here before :meth:`reserve` may be stale after it."""
 
     def reserve(self, name: str, need: int) -> bool:
-        """Have room for ``need`` rows; whether the array had to be replaced.
+        """Have room for ``need`` rows; whether the array had to be replaced."""
+        return need > len(self[name]) and bool(self.reserve_all({name: need}))
 
-        It at least doubles, so that rows that come one by one are copied a bounded number of times; rows that
-        are new are zeros, in pages that nobody pays for before they are touched.
+    def reserve_all(self, needs: Mapping[str, int]) -> list[str]:
+        """Have room for so many rows of each array; which had to be replaced.
+
+        One at least doubles, so that rows that come one by one are copied a bounded number of times; rows
+        that are new are zeros, in pages that nobody pays for before they are touched.
         """
-        old = self[name]
-        if need <= len(old):
-            return False
-        new = zeros((max(need, 2 * len(old), _LEAST), *old.shape[1:]), old.dtype)
-        if len(old):
-            new[: len(old)] = old
-        self[name] = new
-        return True
+        short = [name for name, need in needs.items() if need > len(self[name])]
+        shapes = {}
+        for name in short:
+            old = self[name]
+            shapes[name] = (max(needs[name], 2 * len(old), _LEAST), *old.shape[1:]), old.dtype
+        for name, new in zeros_of(shapes).items():
+            old = self[name]
+            if len(old):
+                new[: len(old)] = old
+            self[name] = new
+        return short

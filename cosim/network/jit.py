@@ -12,6 +12,7 @@ edit in ``calendar`` can't leave an old calendar behind in the loop of ``aware``
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import c_int64
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -157,6 +158,18 @@ def _caller(returns: Any) -> Any:
 
     return cast("Any", intrinsic)(call)
 
+
+def _word_at(context: Any, address: Any) -> Any:  # noqa: ARG001
+    """The integer of 64 bits at an address."""
+
+    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
+        return builder.load(builder.inttoptr(values[0], ir.IntType(64).as_pointer()))
+
+    return numba_types.int64(numba_types.int64), code
+
+
+word_at = cast("Any", intrinsic)(_word_at)
+twins.means(word_at, lambda address: c_int64.from_address(address).value)
 
 call_at = _caller(numba_types.void)
 ask_at = _caller(numba_types.int64)

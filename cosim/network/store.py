@@ -7,6 +7,7 @@ times, bit for bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,10 +110,17 @@ class FlowStore:
 
     def _append(self, name: str, count: int) -> tuple[int, NDArray[Any]]:
         """(First, view) of ``count`` more entries."""
-        first = self._used[name]
-        self._used[name] = first + count
-        self._arrays.reserve(name, first + count)
-        return first, self._arrays[name][first : first + count]
+        ((first, rows),) = self._append_all({name: count})
+        return first, rows
+
+    def _append_all(self, counts: Mapping[str, int]) -> list[tuple[int, NDArray[Any]]]:
+        """The same of several."""
+        used = self._used
+        self._arrays.reserve_all({name: used[name] + count for name, count in counts.items()})
+        made = [(used[name], self._arrays[name][used[name] :][:count]) for name, count in counts.items()]
+        for name, count in counts.items():
+            used[name] += count
+        return made
 
     def grow(self, what: int) -> None:
         """Double what a compiled function found too small."""
@@ -157,13 +165,13 @@ class FlowStore:
         (number of the first, its row).
         """
         count = len(size_bytes)
-        row0, rows = self._append("rows", count)
+        needs = dict.fromkeys(("rows", "reps", "tables"), count)
+        (row0, rows), (rep0, reps), (number, tables) = self._append_all(needs)
+        each = np.arange(count)
         rows["dst"], rows["size"] = 1, size_bytes
-        rep0, reps = self._append("reps", count)
-        reps["rows"], reps["row"] = 1, row0 + np.arange(count)
-        number, tables = self._append("tables", count)
+        reps["rows"], reps["row"] = 1, row0 + each
         tables["flows"], tables["free"], tables["reps"] = 1, _NONE, 1
-        tables["rep"], tables["row"] = rep0 + np.arange(count), row0 + np.arange(count)
+        tables["rep"], tables["row"] = rep0 + each, row0 + each
         return number, row0
 
     def _add_successors(self, table: FlowTable, row0: int, rows: NDArray[Any]) -> None:

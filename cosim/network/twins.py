@@ -22,8 +22,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.arrays import Arrays
-
 _WORD = 2**64 - 1
 
 
@@ -71,7 +69,7 @@ def _record_type(dtype: np.dtype[Any]) -> Any:
         return type("Record", (_Shown, np.ctypeslib.as_ctypes_type(dtype)), {})
 
 
-class _View(SimpleNamespace):
+class View(SimpleNamespace):
     """What a twin sees of an :class:`~cosim.network.arrays.Arrays`, which says what is put there."""
 
     def put(self, arrays: Mapping[str, Any]) -> None:
@@ -81,14 +79,8 @@ class _View(SimpleNamespace):
 
 def _view(value: Any) -> Any:
     """An argument as a twin takes it: Python's own numbers come out of it, but for uint64."""
-    if isinstance(value, Arrays):
-        known = vars(value)
-        if "twin" not in known:
-            known["twin"] = _View()
-            known["twin"].put({name: known[name] for name in value._names})
-        return known["twin"]
     if not isinstance(value, np.ndarray):
-        return value
+        return value._view_() if hasattr(value, "_view_") else value
     if value.dtype.names:
         return _InterpretedRecords(value)
     return value if value.dtype.kind == "u" else memoryview(cast("Any", value))

@@ -106,8 +106,9 @@ class OperationTable:
         self.dep_first, self.dep = np.asarray(deps[0], np.int64), np.asarray(deps[1], np.int32)
         _check_steps("deps", self.dep_first, len(self.dep), rows + 1)
         if lagged is None:
-            late = np.flatnonzero(np.array([bool(one.lagged) for one in of], np.bool_)[self.like]).tolist()
-            lagged = [(row, other, lag) for row in late for other, lag in of[self.like[row]].lagged]
+            late = [bool(one.lagged) for one in of]
+            which = np.flatnonzero(np.array(late)[self.like]).tolist() if any(late) else ()
+            lagged = [(row, other, lag) for row in which for other, lag in of[self.like[row]].lagged]
         self.lagged: I64 = np.asarray(lagged, np.int64).reshape(-1, 3)
 
     def _column(self, what: str, given: ArrayLike | None, of: Sequence[int]) -> I64:
@@ -264,15 +265,14 @@ def _rank(peer: Peer | None) -> int:
 
 
 def _check_places(what: str, places: I32, count: int) -> None:
-    wrong = (places < 0) | (places >= count)
-    if wrong.any():
-        row = int(wrong.argmax())
+    if len(places) and not 0 <= places.min() <= places.max() < count:
+        row = int(((places < 0) | (places >= count)).argmax())
         raise WorkloadError(f"operation table: {what}[{row}] is {places[row]}; there are {count}, from 0")
 
 
 def _check_steps(what: str, steps: I64, end: int, length: int | None = None) -> None:
     right = len(steps) == (length or len(steps)) and len(steps) > 0
-    if not right or steps[0] != 0 or steps[-1] != end or (np.diff(steps) < 0).any():
+    if not right or steps[0] != 0 or steps[-1] != end or (steps[1:] < steps[:-1]).any():
         raise WorkloadError(
             f"operation table: {what} should ascend from 0 to {end}"
             f"{f' in {length} numbers' if length else ''}, but is {steps[:8].tolist()}"

@@ -25,13 +25,14 @@ _EXACT = Precision(prec=60)
 
 @compiled
 def _read(text: NDArray[np.int8], flows: I64) -> int:
-    """Read lines into ``src``, ``dst``, ``size``, ``start`` (ps) of flows; how many, NONE: not all are plain.
-    A time that has an exponent, or more digits than are sure to be an int64 of picoseconds, is -1 minus where
-    it stands.
+    """Read lines into ``src``, ``dst``, ``size``, ``start`` (ps) of flows; how many, NONE: not all are plain,
+    or can be meant. A time that has an exponent, or more digits than are sure to be an int64 of picoseconds,
+    is -1 minus where it stands, and NONE - 1 minus their number is returned.
     """
     end = len(text)
     at = 0
     count = 0
+    odd = False
     while at < end:
         for word in range(6):
             while at < end and (text[at] == _SPACE or text[at] == _TAB):
@@ -70,9 +71,12 @@ def _read(text: NDArray[np.int8], flows: I64) -> int:
                 behind = max(decimals, 0)
                 if not plain or behind > _DECIMALS or not 0 < digits <= behind + _MOST_DIGITS - _DECIMALS:
                     value = -1 - begin
+                    odd = True
                 else:
                     for _ in range(_DECIMALS - behind):
                         value *= 10
+                    if value > NEVER:
+                        return _NONE
                 flows[3, count] = value
         while at < end and (text[at] == _SPACE or text[at] == _TAB):
             at += 1
@@ -80,9 +84,13 @@ def _read(text: NDArray[np.int8], flows: I64) -> int:
             at += 1
         if at < end and text[at] != _NEWLINE:
             return _NONE
+        src = flows[0, count]
+        dst = flows[1, count]
+        if src == dst or max(src, dst) >= MOST_RANKS or flows[2, count] > NEVER:
+            return _NONE
         at += 1
         count += 1
-    return count
+    return _NONE - 1 - count if odd else count
 
 
 def plain_flows(block: bytes) -> I64 | None:
@@ -91,21 +99,19 @@ def plain_flows(block: bytes) -> I64 | None:
     """
     flows = np.empty((4, block.count(b"\n") + 1), np.int64)
     count = int(_read(np.frombuffer(bytearray(block), np.int8), flows))
-    if count <= 0:
+    if count in (_NONE, 0):
         return None
-    flows = flows[:, :count]
-    src, dst, size, start = flows
+    if count > 0:
+        return flows[:, :count]
+    flows = flows[:, : _NONE - 1 - count]
+    start = flows[3]
     for k in np.flatnonzero(start < 0).tolist():
         begin = -1 - int(start[k])
         exact = picoseconds(block[begin : begin + 64].split(None, 1)[0].decode())
-        start[k] = round(exact) if 0 <= exact <= NEVER else -1
-    right = (
-        max(int(src.max()), int(dst.max())) < MOST_RANKS
-        and not (src == dst).any()
-        and int(size.max()) <= NEVER
-        and 0 <= int(start.min()) <= int(start.max()) <= NEVER
-    )
-    return flows if right else None
+        if not 0 <= exact <= NEVER:
+            return None
+        start[k] = round(exact)
+    return flows
 
 
 def picoseconds(text: str) -> Decimal:

@@ -106,7 +106,9 @@ def _plain_columns(path: Path) -> I64 | None:
         return None  # who reads line by line says why
     if not _is_number(begin) or int(begin) != sum(block.shape[1] for block in blocks):
         return None
-    return np.concatenate(blocks, axis=1) if blocks else np.zeros((4, 0), np.int64)
+    if len(blocks) == 1:
+        return blocks[0]
+    return np.concatenate([np.zeros((4, 0), np.int64), *blocks], axis=1)
 
 
 def read_flows(path: Path) -> Iterator[Flow]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cosim.files.import_report import ReportBuilder
 from cosim.network.channels import pair_hash
@@ -43,38 +42,20 @@ class TimedFlows:
 
         The n-th flow of a pair of ranks has tag n. Operations are named ``flow k`` and ``wait k``.
         """
-        count, waits = len(self), self.start_ps > 0
-        ends = np.bincount(np.concatenate([self.src, self.src[waits], self.dst]), minlength=num_ranks)
-        busy = ends > 0
-        program_of = _numbers(busy)
-        report.invented(NOTHING_IS_INVENTED, int(np.count_nonzero(~busy)))
-        first = np.zeros(int(program_of.max(initial=-1)) + 2, np.int64)
-        first[1 + program_of] = np.where(busy, ends, 1)  # a rank that does nothing has a computation of 0
-        first = np.cumsum(first)
-        rows, num_waits = int(first[-1]), int(np.count_nonzero(waits))
-        like, which = np.full(rows, _NOTHING, np.int32), np.full(rows, 2 * count, np.int32)
-        duration, size, tag = np.zeros((3, rows), np.int64)
-        peer, dep_first, dep = np.full(rows, -1), np.zeros(rows + 1, np.int64), np.empty(num_waits, np.int32)
-        hashes = np.full(2 << count.bit_length(), -1, np.int32)
-        _write(
-            self.src,
-            self.dst,
-            self.size_bytes,
-            self.start_ps,
-            program_of,
-            first,
-            first[:-1].copy(),
-            hashes,
-            np.empty(count, np.int32),
-            like,
-            which,
-            duration,
-            size,
-            peer,
-            tag,
-            dep_first,
-            dep,
-        )
+        count = len(self)
+        program_of, begins = np.zeros((2, num_ranks), np.int32)
+        first = np.zeros(num_ranks + 1, np.int64)
+        columns = self.src, self.dst, self.size_bytes, self.start_ps
+        programs, num_waits, idle = _number(self.src, self.dst, self.start_ps, program_of, begins, first)
+        report.invented(NOTHING_IS_INVENTED, idle)
+        first = first[: programs + 1]
+        rows = int(first[-1])
+        like, which = np.empty((2, rows), np.int32)
+        duration, size, peer, tag = np.empty((4, rows), np.int64)
+        dep_first, dep = np.empty(rows + 1, np.int64), np.empty(num_waits, np.int32)
+        hashes, latest = np.empty(2 << count.bit_length(), np.int32), np.empty(count, np.int32)
+        found = like, which, duration, size, peer, tag, dep_first, dep
+        _write(*columns, program_of, first, first[:-1].copy(), hashes, latest, *found)
         table = OperationTable(
             _PROTOTYPES,
             like,
@@ -87,9 +68,41 @@ class TimedFlows:
             tag=tag,
             deps=(dep_first, dep),
         )
-        names = program_names(np.unique(program_of, return_index=True)[1].tolist())
+        names = program_names(begins[:programs].tolist())
         mesh = DeviceMesh({"rank": num_ranks})
         return Workload(name, mesh, table.programs(names), program_of, report.build())
+
+
+@compiled
+def _number(
+    src: I64, dst: I64, start: I64, program_of: I32, begins: I32, first: I64
+) -> tuple[int, int, int]:
+    """Number the programs of ranks in order of their first ranks, which begin them; idle ones share one.
+    (Programs, whose rows are from ``first`` on; waits; ranks that are idle).
+    """
+    waits = 0
+    for flow in range(len(src)):
+        program_of[src[flow]] += 1
+        program_of[dst[flow]] += 1
+        if start[flow] > 0:
+            program_of[src[flow]] += 1
+            waits += 1
+    programs = 0
+    idle = 0
+    shared = 0
+    for rank in range(len(program_of)):
+        rows = program_of[rank]
+        if rows == 0:
+            idle += 1
+            if idle > 1:
+                program_of[rank] = shared
+                continue
+            shared = programs
+        program_of[rank] = programs
+        begins[programs] = rank
+        first[programs + 1] = first[programs] + max(rows, 1)  # who does nothing has a computation of 0
+        programs += 1
+    return programs, waits, idle
 
 
 @compiled
@@ -114,6 +127,15 @@ def _write(
 ) -> None:
     """Write the rows of flows, those of each program from its ``place`` on: a wait, a SEND and a RECV."""
     mask = len(hashes) - 1
+    for at in range(len(hashes)):
+        hashes[at] = -1
+    for row in range(len(like)):
+        like[row] = _NOTHING
+        which[row] = 2 * len(src)
+        duration[row] = 0
+        size[row] = 0
+        peer[row] = -1
+        tag[row] = 0
     for flow in range(len(src)):
         # How many flows of the same pair came before: the latest of them is found by its ranks.
         at = pair_hash(src[flow], dst[flow]) & mask
@@ -147,6 +169,7 @@ def _write(
         peer[row] = src[flow]
         tag[row] = number
     count = 0
+    dep_first[0] = 0
     for program in range(len(first) - 1):
         for row in range(first[program], first[program + 1]):
             # A SEND right behind its wait depends on it.
@@ -176,13 +199,3 @@ class _Names(Sequence[str]):
         if number == 2 * self.flows:
             return NOTHING.name
         return f"flow {number}" if number < self.flows else f"wait {number - self.flows}"
-
-
-def _numbers(busy: NDArray[np.bool_]) -> I32:
-    """int32[ranks]: the number of each rank's program, in order of first ranks; idle ranks share one."""
-    fresh = busy.copy()
-    if not busy.all():
-        fresh[(~busy).argmax()] = True
-    numbers = (np.cumsum(fresh) - 1).astype(np.int32)
-    numbers[~busy] = numbers[(~busy).argmax()]
-    return numbers
