@@ -53,14 +53,17 @@ from cosim.network.fluid import (
     MOMENT,
     NO_CLASS,
     NONE,
+    USE,
     Fluid,
 )
 from cosim.network.growing import GrowingArrays, zeros
 from cosim.network.rerouting import move_flows
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
+from cosim.network.uses import put_uses
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
+_LISTED_USES = 1 << 12  # of links, of 32 bytes: a cache holds them
 _WEIGHT_UNIT = 10**9  # of a weight of 1; see MIN_WEIGHT: the least is 1,000
 
 
@@ -102,6 +105,7 @@ class FairShareNetwork(CompiledNetwork):
                 "channels": np.zeros(0, CHANNEL),
                 "classes": np.zeros(64, CLASS),
                 "changes": np.zeros(0, CHANGE),
+                "uses": np.empty(_LISTED_USES, USE),
                 "path_now": np.zeros(64, np.int64),
                 "channel_of": np.zeros(64, np.int32),
                 "found": np.zeros(0, np.int32),
@@ -191,12 +195,13 @@ class FairShareNetwork(CompiledNetwork):
             "channels": len(self._numbers),
             "links": len(self._fluid["links"]),
         }
+        copies = {name: live(self._fluid[name], n) for name, n in used.items()}
+        copies["counts"]["num_uses"] = 0  # a copy counts nothing
+        copies["uses"] = np.empty(_LISTED_USES, USE)
         return {
             "_balancing": self._balancing.copied(),
             "_dense": copied(self._dense),
-            "_fluid": GrowingArrays(
-                self._fluid | {name: live(self._fluid[name], n) for name, n in used.items()}
-            ),
+            "_fluid": GrowingArrays(self._fluid | copies),
         }
 
     def _grow_model(self, what: int) -> None:
@@ -248,6 +253,7 @@ class FairShareNetwork(CompiledNetwork):
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        put_uses(self.core(), self.columns())
         so_far = replace(super().statistics(), balancing=self._balancing.used())
         # What was sent before a flow was moved is taken off its new links in advance: see move_flows.
         so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))

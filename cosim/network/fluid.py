@@ -47,6 +47,8 @@ COUNTS = np.dtype(
         ("in_a_row", "i8"),
         ("lasted", "i8"),
         ("put_off", "i8"),
+        ("num_uses", "i8"),
+        ("has_put", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
@@ -57,7 +59,8 @@ flows found in all fillings so far. Of the table of changes ``num_changes`` are 
 the last. Links with room that are ``kept`` in mind. Whether all links are filled from zero (``dense``), for
 flows of which class, in how many columns (``num_columns``), of ``num_dense`` flows now, on ``num_order``
 links; how often a filling was done ``again``; for how many fillings ``in_a_row`` that is worth it (below 0:
-it is ``put_off`` for so many), and for how many it ``lasted``."""
+it is ``put_off`` for so many), and for how many it ``lasted``. ``num_uses`` are listed; ``has_put``: bins
+hold some already."""
 FLOW = np.dtype(
     [
         ("touched", "i8"),
@@ -138,6 +141,9 @@ CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
 MOMENT = np.dtype([("level", "f8"), ("priority", "i8"), ("what", "i8")])
 """``what``: a link that froze flows there before, or -1 - a link that is full there at the earliest."""
 
+USE = np.dtype([("start", "i8"), ("end", "i8"), ("fraction", "f8"), ("link", "i8")])
+"""What part of a link was in use, from when to when."""
+
 BPS_PER_BYTE_PS = 8e12
 """Bits per second of a byte in a picosecond."""
 
@@ -159,6 +165,7 @@ class Fluid(Arrays):
     channels: Records
     classes: Records
     changes: Records
+    uses: Records
     path_now: I64
     channel_of: I32
     dirty: I32

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.core import Core, add_share
+from cosim.network.core import Core
 from cosim.network.drains import drain_time
 from cosim.network.fluid import NONE, Fluid
 from cosim.network.jit import inlined, internal
 from cosim.network.slack import used
+from cosim.network.uses import list_use
 
 
 @internal
@@ -48,6 +49,6 @@ def settle_use(core: Core, fluid: Fluid, number: int, now: int) -> None:
     rate = used(link)
     if rate != link.used:
         if link.used > 0.0:  # written when it ends: once for all the time that a share stays
-            add_share(core, number, link.since, now, link.used / link.capacity)
+            list_use(core, fluid, number, now)
         link.used = rate
         link.since = now

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from cosim.network.changes import NEED_ROUTES, ROUTES, begin_change, end_change
-from cosim.network.core import Core, add_share
+from cosim.network.core import Core
 from cosim.network.flows import I64
 from cosim.network.fluid import BPS_PER_BYTE_PS, CAME, NONE, Fluid, mark
 from cosim.network.jit import compiled, once
 from cosim.network.membership import join_path, leave_path
 from cosim.network.slack import recount
+from cosim.network.uses import list_use
 
 
 @once
@@ -21,7 +22,7 @@ def take_change(core: Core, fluid: Fluid) -> int:
         return NEED_ROUTES
     link = fluid.links[one.link]
     if link.used > 0.0:
-        add_share(core, one.link, link.since, one.time, link.used / link.capacity)
+        list_use(core, fluid, int(one.link), int(one.time))
         link.used = 0.0
     link.since = one.time
     link.capacity = one.rate / BPS_PER_BYTE_PS
