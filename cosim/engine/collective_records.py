@@ -42,7 +42,8 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         order = np.empty(len(comms), np.int64)
         order[by_ranks] = np.arange(len(comms))
         at = rows["comm"]
-        rows = rows[np.lexsort((order[at], rows["number"], rows["iteration"], job[at], rows["end"]))]
+        if len(rows):
+            rows = rows[np.lexsort((order[at], rows["number"], rows["iteration"], job[at], rows["end"]))]
         ranks = engine.columns.arrays["ranks"][: engine.columns.used("ranks")]
         return cls(rows, comms, engine.groups.planned, engine.jobs, ranks)
 

@@ -88,8 +88,9 @@ class Columns:
 
     def __init__(self) -> None:
         # Room from the start for what any run fills: the loop stops for each first row otherwise.
-        first = {name: ((_LEAST_ROWS,), _ROWS[name]) for name in _FILLED}
-        self.arrays = GrowingArrays(_NO_ROWS | zeros_of(first))
+        # What it writes there before it reads it need not be zeros: half a megabyte of them.
+        first = {name: np.empty(_LEAST_ROWS, _ROWS[name]) for name in _FILLED}
+        self.arrays = GrowingArrays(_NO_ROWS | first)
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE

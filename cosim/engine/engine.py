@@ -26,9 +26,9 @@ from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.millionths import MILLION, scaled
 from cosim.workload.program import Operation
 
-_FIRST_TURNS, _MOST_TURNS = 1 << 12, 1 << 20
+_FIRST_TURNS, _MOST_TURNS, _INTERPRETED_TURNS = 1 << 14, 1 << 20, 1 << 12
 """Turns of the loop up to its first stop, and between two stops of a long run: milliseconds, and less than a
-second."""
+second; where it is interpreted between any two."""
 _NO_FLOWS = flat_table([], [], [])
 
 
@@ -89,6 +89,8 @@ class Engine:
         count, done = self.jobs[job].info.workload.world_size, int(meta[s.BEGIN_N])
         self.columns.arrays["begins"][done : done + count] = np.arange(first, first + count)
         meta[s.BEGIN_N] += count
+        if self._network is not None and self.tables.messages.of(job):  # else the loop would stop for it
+            self._name_traits(int(self.columns.arrays["jobs"]["trait0"][job]))
 
     def connect(self, network: CompiledNetwork) -> None:
         """Have a network of this process, which is open, asked in the same loop."""
@@ -179,7 +181,7 @@ class Engine:
         columns = network.columns()  # held while its address is used
         given = self.columns.view(), network.core(), network.entry
         if network.interpreted:
-            return int(interpret(joint.run, *given, columns, until, _FIRST_TURNS))
+            return int(interpret(joint.run, *given, columns, until, _INTERPRETED_TURNS))
         return int(joint.run(*given, columns.address, until, self._turns))
 
     def take(self, done: Completions) -> None:

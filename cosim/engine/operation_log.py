@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,11 @@ class OperationLog:
         self._number = np.concatenate(
             [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in worlds)]
         )
-        self._is_kept = np.zeros(len(self._job), np.bool_)
-        first = np.cumsum([0, *worlds])
-        for base, ranks in zip(first, kept, strict=False):
-            self._is_kept[base + ranks] = True
-        self._keeps_all = bool(self._is_kept.all())
+        self._keeps_all = [*map(len, kept)] == [*worlds]
+        self._is_kept = np.zeros(0 if self._keeps_all else len(self._job), np.bool_)
+        if not self._keeps_all:
+            for base, ranks in zip(accumulate(worlds, initial=0), kept, strict=False):
+                self._is_kept[base + ranks] = True
         self._instant = np.zeros(0, LOG)
         kinds = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
         self._columns = [KeptColumn(kind) if spill is None else SpilledColumn(kind, spill) for kind in kinds]

@@ -153,36 +153,59 @@ def write_ports(
 
 def unique_rows(*columns: NDArray[Any]) -> tuple[I64, I64]:
     """(Positions of one row of each kind, in ascending order of kinds; int64[rows]: the kind of each row)."""
-    keys = _packed(columns)
-    order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
-    fresh = np.ones(len(order), np.bool_)
-    if len(order):
-        fresh[1:] = False
-        for key in keys:
-            ordered = key[order]
-            fresh[1:] |= ordered[1:] != ordered[:-1]
-    kind = np.empty(len(order), np.int64)
-    kind[order] = np.cumsum(fresh) - 1
-    return order[fresh], kind
+    given = np.empty((len(columns), len(columns[0])), np.int64)
+    for row, column in zip(given, columns, strict=True):
+        row[:] = column
+    keys = np.empty_like(given)
+    few = int(_pack(given, keys))
+    order = np.lexsort(keys[few - 1 :: -1]) if few > 1 else np.argsort(keys[0], kind="stable")
+    one, kind = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+    return one[: int(_number_kinds(keys, few, order, one, kind))], kind
 
 
-def _packed(columns: Sequence[NDArray[Any]]) -> list[I64]:
+@compiled
+def _pack(columns: I64, keys: I64) -> int:
     """Columns of which rows are equal, and in order, where those of ``columns`` are: as few as hold them,
-    since it is sorted by each.
+    since it is sorted by each; how many.
     """
-    keys: list[I64] = []
     values = _ROOM  # of the last key
-    for column in columns:
-        mine = column.astype(np.int64)
-        low = int(mine.min(initial=_ROOM))
-        width = int(mine.max(initial=low)) - low + 1
-        if values * width < _ROOM:
-            keys[-1] = keys[-1] * width + (mine - low)
+    used = 0
+    for k in range(columns.shape[0]):
+        low = _ROOM
+        high = -_ROOM
+        for row in range(columns.shape[1]):
+            low = min(low, columns[k, row])
+            high = max(high, columns[k, row])
+        # Not their difference, which might leave int64.
+        wide = high // 2 - low // 2 >= _ROOM // 2 - 1
+        width = _ROOM if wide else max(high - low, 0) + 1
+        if not wide and values <= (_ROOM - 1) // width:
+            for row in range(columns.shape[1]):
+                keys[used - 1, row] = keys[used - 1, row] * width + (columns[k, row] - low)
             values *= width
-        else:
-            keys.append(mine if width >= _ROOM else mine - low)
-            values = width
-    return keys
+            continue
+        if wide:
+            low = 0
+        for row in range(columns.shape[1]):
+            keys[used, row] = columns[k, row] - low
+        used += 1
+        values = width
+    return used
+
+
+@compiled
+def _number_kinds(keys: I64, few: int, order: I64, one: I64, kind: I64) -> int:
+    """Say the first row of each kind in an order of all rows, and the kind of each row; how many there are."""
+    kinds = 0
+    for k in range(len(order)):
+        fresh = k == 0
+        for key in range(few):
+            fresh = fresh or keys[key, order[k]] != keys[key, order[k - 1]]
+        if fresh:
+            one[kinds] = order[k]
+            kinds += 1
+        kind[order[k]] = kinds - 1
+    return kinds
 
 
 _ROOM = 1 << 62

@@ -293,7 +293,9 @@ class Replay:
             sends |= table.is_access
         rows = np.flatnonzero(sends)
         each = np.bincount(table.program[rows], table.size_bytes[rows], minlength=table.num_programs)
-        talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
+        talks = any(one.kind is OpKind.COLLECTIVE for one in table.prototypes)
+        mine = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE)) if talks else np.zeros(0, np.int64)
+        talking = np.unique(table.program[mine])
         for number in talking[ranks[talking] > 0].tolist():
             member = int((workload.program_of == number).argmax())
             each[number] = self._bytes_of_rank(job, job.programs[number], member)

@@ -206,11 +206,12 @@ class Tables:
         """The flows of messages: alike ones once."""
         one, number = unique_rows(src, dst, size, channel)
         src, dst, size, channel = src[one], dst[one], size[one], channel[one]
-        made = np.zeros(len(one), s.BINDING)
-        made["flows"], made["blocks"], made["table"] = 1, 1, s.NONE
+        first, made = self.columns.extend("bindings", len(one))
+        made["flows"] = made["blocks"] = 1
+        made["table"] = s.NONE
         made["block"] = self._flow_log.blocks(_ONE_MESSAGE)
-        made["info"] = self._flow_log.bind_rows(src, dst, size) + np.arange(len(one))
-        first = self.columns.append("bindings", made)
+        info = self._flow_log.bind_rows(src, dst, size)
+        made["info"] = np.arange(info, info + len(one))
         self.messages.bindings.append((first, job, src, dst, size, channel))
         return np.asarray(first + number, np.int64)
 

@@ -77,10 +77,10 @@ def make_calendar(capacity: int) -> Calendar:
     state["free_event"] = state["free_bucket"] = _NONE
     return Calendar(
         state,
-        np.zeros(capacity, EVENT),
-        np.zeros(capacity, BUCKET),
+        np.empty(capacity, EVENT),  # these are written before they are read
+        np.empty(capacity, BUCKET),
         np.zeros(2 * capacity, np.int32),
-        np.zeros(capacity, HEAP),
+        np.empty(capacity, HEAP),
     )
 
 

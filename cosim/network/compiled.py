@@ -133,7 +133,7 @@ class CompiledNetwork(NetworkSimulator):
             {
                 "state": state,
                 "calendar": make_calendar(_FIRST_ROOM),
-                "pending": np.zeros(_FIRST_ROOM, PENDING),
+                "pending": np.empty(_FIRST_ROOM, PENDING),
                 "path_ptr": np.zeros(64, np.int64),
                 "path_link": np.zeros(64, np.int32),
                 "path_source": np.zeros(64, np.int32),

@@ -37,12 +37,21 @@ def address_of(array: NDArray[Any]) -> int:
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """An array that begins with a cache line, so that records of 64 bytes lie in one each."""
-    (made,) = zeros_of({"": (shape, np.dtype(dtype))}).values()
-    return made
+    return _placed(shape, np.dtype(dtype), prod(shape) * np.dtype(dtype).itemsize)
+
+
+def _placed(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray[Any]:
+    room = np.zeros(size + CACHE_LINE, np.uint8)
+    return np.ndarray(shape, kind, room, -address_of(room) % CACHE_LINE)
 
 
 def zeros_of(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
-    """Several such arrays; those that are small are of one piece of memory, which goes with the last."""
+    """Several such arrays; those that are small are of one piece of memory, which goes with the last.
+
+    >>> made = zeros_of({"one": ((2,), np.dtype(np.int64)), "other": ((1, 3), np.dtype(np.int8))})
+    >>> made["one"], made["other"]
+    (array([0, 0]), array([[0, 0, 0]], dtype=int8))
+    """
     sizes = [prod(shape) * kind.itemsize for shape, kind in shapes.values()]
     small = [size + CACHE_LINE for size in sizes if size <= _SMALL]
     shared = np.zeros(sum(small), np.uint8) if small else None
@@ -53,29 +62,36 @@ def zeros_of(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
             made[name] = np.ndarray(shape, kind, shared, at)
             at += size + -size % CACHE_LINE
         else:
-            room = np.zeros(size + CACHE_LINE, np.uint8)
-            made[name] = np.ndarray(shape, kind, room, -address_of(room) % CACHE_LINE)
+            made[name] = _placed(shape, kind, size)
     return made
 
 
+def _longer(old: NDArray[Any], need: int) -> tuple[int, ...]:
+    return (max(need, 2 * len(old), _LEAST), *old.shape[1:])
+
+
 class GrowingArrays(dict[str, Any]):
-    """Arrays by name; what was taken from here before :meth:`reserve` may be stale after it."""
+    """Arrays by name; what was taken from here before :meth:`reserve` may be stale after it.
+
+    One that grows at least doubles, so that rows that come one by one are copied a bounded number of times;
+    rows that are new are zeros, in pages that nobody pays for before they are touched.
+    """
 
     def reserve(self, name: str, need: int) -> bool:
         """Have room for ``need`` rows; whether the array had to be replaced."""
-        return need > len(self[name]) and bool(self.reserve_all({name: need}))
+        old = self[name]
+        if need <= len(old):
+            return False
+        new = zeros(_longer(old, need), old.dtype)
+        if len(old):
+            new[: len(old)] = old
+        self[name] = new
+        return True
 
     def reserve_all(self, needs: Mapping[str, int]) -> list[str]:
-        """Have room for so many rows of each array; which had to be replaced.
-
-        One at least doubles, so that rows that come one by one are copied a bounded number of times; rows
-        that are new are zeros, in pages that nobody pays for before they are touched.
-        """
+        """Have room for so many rows of each array; which had to be replaced."""
         short = [name for name, need in needs.items() if need > len(self[name])]
-        shapes = {}
-        for name in short:
-            old = self[name]
-            shapes[name] = (max(needs[name], 2 * len(old), _LEAST), *old.shape[1:]), old.dtype
+        shapes = {name: (_longer(self[name], needs[name]), self[name].dtype) for name in short}
         for name, new in zeros_of(shapes).items():
             old = self[name]
             if len(old):

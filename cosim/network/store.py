@@ -42,7 +42,7 @@ from cosim.network.dependencies import (
     turn_round,
 )
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
-from cosim.network.growing import GrowingArrays
+from cosim.network.growing import GrowingArrays, zeros_of
 
 __all__ = [
     "COMPLETED",
@@ -82,18 +82,16 @@ _GROWS = {
     NEED_GROUPS: "groups",
 }
 
-_FIRST_ROWS = {"groups": 1024, "pages": 1024, "cells": 1024, "work": 4096, "out": 4096}
+_FIRST_ROWS = {"state": 1, "groups": 1024, "pages": 1024, "cells": 1024, "work": 1024, "out": 1024}
 """Of what is under way there is room before any of it is: a loop stops for each that is short."""
+_FIRST = {name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()}
 
 
 class FlowStore:
     """Owns the arrays, and grows them; compiled loops see them as a :class:`Store`."""
 
     def __init__(self) -> None:
-        self._arrays = GrowingArrays(
-            {name: np.zeros(_FIRST_ROWS.get(name, 64), dtype) for name, dtype in _DTYPES.items()}
-        )
-        self._arrays["state"] = np.zeros(1, STATE)
+        self._arrays = GrowingArrays(zeros_of(_FIRST))
         self._state = self._arrays["state"][0]
         # No repetition of any table has more cells: room for one is enough for a flow that is told.
         self._state["max_page"] = 1

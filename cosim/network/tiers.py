@@ -42,6 +42,11 @@ class _Meter:
         self._turns = 0
         self._tally: Path | None = None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is known where."""
+        return self._tally is not None
+
     def keep_in(self, folder: Path) -> None:
         """Count what processes before this one left there, and leave the sum."""
         if self._tally is None:
@@ -112,7 +117,8 @@ def _begins_interpreted(*, known: bool) -> bool:
 
 def is_loop_interpreted(cache: Any) -> bool:
     """Whether a loop begins interpreted, of which this is numba's cache on disk."""
-    _meter.keep_in(Path(cache.cache_path))
+    if not _meter.is_kept:
+        _meter.keep_in(Path(cache.cache_path))
     if cache not in _full and cache._cache_file._load_index():
         _full.add(cache)
     return _begins_interpreted(known=cache in _full)

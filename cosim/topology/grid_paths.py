@@ -23,8 +23,13 @@ def grid_paths(dimensions: Sequence[Crossing], num_endpoints: int, src: I32, dst
         _portion(dimensions, num_endpoints, src[at : at + _PORTION], dst[at : at + _PORTION])
         for at in range(0, len(src), _PORTION)
     ]
-    hops = np.concatenate([np.zeros(1, np.int64), *(each for each, _ in portions)])
-    return np.cumsum(hops), np.concatenate([np.zeros(0, np.int32), *(links for _, links in portions)])
+    ptr = np.zeros(len(src) + 1, np.int64)
+    for at, (hops, _) in zip(range(1, len(ptr), _PORTION), portions, strict=True):
+        ptr[at : at + _PORTION] = hops
+    ptr.cumsum(out=ptr)
+    if len(portions) == 1:
+        return ptr, portions[0][1]
+    return ptr, np.concatenate([np.zeros(0, np.int32), *(links for _, links in portions)])
 
 
 def _portion(dimensions: Sequence[Crossing], num_endpoints: int, src: I32, dst: I32) -> tuple[I64, I32]:
@@ -37,9 +42,10 @@ def _portion(dimensions: Sequence[Crossing], num_endpoints: int, src: I32, dst: 
         stride *= size
     places.append((here, there, stride))
     hops = [_hops(kind, size, *place[:2]) for (kind, size, _), place in zip(dimensions, places, strict=True)]
-    total = np.sum(hops, axis=0)
-    links = np.empty(int(total.sum()), np.int32)
-    start, node = np.cumsum(total) - total, np.asarray(src, np.int64)
+    total = sum(hops[1:], start=hops[0])
+    last = total.cumsum()
+    links = np.empty(int(last[-1]), np.int32)
+    start, node = last - total, np.asarray(src, np.int64)
     for (kind, size, first), (here, there, stride), count in zip(dimensions, places, hops, strict=True):
         target = node + (there - here) * stride
         _cross(kind, size, first, num_endpoints, (here, there, stride), (node, target), (start, count), links)
@@ -76,7 +82,8 @@ def _cross(
         links[start[each] + step] = first + passed + np.where(forward, 0, num_endpoints)[each]
         return
     moves = here != there
-    node, target, start = node[moves], target[moves], start[moves]
+    if not moves.all():
+        node, target, start = node[moves], target[moves], start[moves]
     if kind == "Switch":
         links[start] = first + node
         links[start + 1] = first + num_endpoints + target
