@@ -130,28 +130,32 @@ def next_instant(state: State) -> int:
 @internal
 def _do_at_once(state: State, now: int) -> bool:
     """One of the things that an end or a start called for; False: none is left."""
+    # Most turns find the three lists empty, and write nothing.
     meta = state.meta
-    if meta[ENTER_AT] < meta[ENTER_N]:
-        task = state.enters[meta[ENTER_AT]]
-        meta[ENTER_AT] += 1
-        enter(state, int(task.owner), int(task.part), int(task.position), now)
-        return True
-    meta[ENTER_AT] = 0
-    meta[ENTER_N] = 0
-    if meta[PUMP_AT] < meta[PUMP_N]:
-        task = state.pumps[meta[PUMP_AT]]
-        meta[PUMP_AT] += 1
-        pump(state, int(task.owner), int(task.part), int(task.position))
-        return True
-    meta[PUMP_AT] = 0
-    meta[PUMP_N] = 0
-    if meta[DISPATCH_AT] < meta[DISPATCH_N]:
-        task = state.dispatches[meta[DISPATCH_AT]]
-        meta[DISPATCH_AT] += 1
-        send_out(state, int(task.owner), int(task.part), now, int(task.cause))
-        return True
-    meta[DISPATCH_AT] = 0
-    meta[DISPATCH_N] = 0
+    if meta[ENTER_N] > 0:
+        if meta[ENTER_AT] < meta[ENTER_N]:
+            task = state.enters[meta[ENTER_AT]]
+            meta[ENTER_AT] += 1
+            enter(state, int(task.owner), int(task.part), int(task.position), now)
+            return True
+        meta[ENTER_AT] = 0
+        meta[ENTER_N] = 0
+    if meta[PUMP_N] > 0:
+        if meta[PUMP_AT] < meta[PUMP_N]:
+            task = state.pumps[meta[PUMP_AT]]
+            meta[PUMP_AT] += 1
+            pump(state, int(task.owner), int(task.part), int(task.position))
+            return True
+        meta[PUMP_AT] = 0
+        meta[PUMP_N] = 0
+    if meta[DISPATCH_N] > 0:
+        if meta[DISPATCH_AT] < meta[DISPATCH_N]:
+            task = state.dispatches[meta[DISPATCH_AT]]
+            meta[DISPATCH_AT] += 1
+            send_out(state, int(task.owner), int(task.part), now, int(task.cause))
+            return True
+        meta[DISPATCH_AT] = 0
+        meta[DISPATCH_N] = 0
     return False
 
 
@@ -166,7 +170,11 @@ def _next_rank(state: State) -> None:
     meta[ROUND] = state.touched[0].time
     meta[TOUCHED_N] = pop(state.touched, meta[TOUCHED_N])
     # What it starts now may touch it again: that is another round.
-    state.ranks[number].touched = 0
+    rank = state.ranks[number]
+    rank.touched = 0
+    # Ends of other rounds have let nothing start in this one.
+    if rank.cause_round != meta[ROUND]:
+        rank.cause = 0
     meta[AT_RANK] = number
     meta[AT_LANE] = 0
 
@@ -330,10 +338,11 @@ def one_turn(state: State) -> int:
     # the order in which phases come to them, and that is the order of what they follow from.
     if _do_at_once(state, now):
         return DONE
-    if meta[BEGIN_AT] < meta[BEGIN_N]:
-        return _begin_next(state, now)
-    meta[BEGIN_AT] = 0
-    meta[BEGIN_N] = 0
+    if meta[BEGIN_N] > 0:
+        if meta[BEGIN_AT] < meta[BEGIN_N]:
+            return _begin_next(state, now)
+        meta[BEGIN_AT] = 0
+        meta[BEGIN_N] = 0
     # A rank starts all it may, one operation a turn, and the ranks of a round after one another. Only then is
     # looked at what these starts made end at this instant: it may let ranks start again, in the next round.
     if meta[AT_RANK] != NONE:
@@ -345,8 +354,6 @@ def one_turn(state: State) -> int:
             if status == DONE:
                 meta[AT_OP] = NONE
             return status
-        # What it starts from here on follows from other ends, which have their own cause.
-        state.ranks[number].cause = 0
         meta[AT_RANK] = NONE
         if meta[TOUCHED_N] > 0 and state.touched[0].time == meta[ROUND]:
             _next_rank(state)
@@ -360,4 +367,6 @@ def one_turn(state: State) -> int:
     if meta[TOUCHED_N] > 0:
         _next_rank(state)
         return DONE
+    # What ends from here on is of another round, even where nothing was to be started in this one.
+    meta[ROUND] += 1
     return NONE

@@ -29,8 +29,10 @@ def _before(rank: Records, one: int, other: int) -> bool:
 
 
 @internal
-def _make_ready(state: State, rank: Records, program: Records, op: int) -> None:
-    """Put an operation into the heap of its lane, the first of the oldest iteration first."""
+def _make_ready(state: State, rank: Records, program: Records, op: int) -> bool:
+    """Put an operation into the heap of its lane, the first of the oldest iteration first; whether it may
+    start, for nothing holds its stream.
+    """
     cells = state.cells
     lane_number = state.ops[program.op0 + op].lane
     lane = state.lanes[rank.lane0 + lane_number]
@@ -44,6 +46,8 @@ def _make_ready(state: State, rank: Records, program: Records, op: int) -> None:
         cells[base + at].ready = cells[base + parent].ready
         at = parent
     cells[base + at].ready = op
+    # The last lane is no stream: nobody holds it.
+    return bool(lane.busy == NONE or lane_number + 1 == program.lanes)
 
 
 @internal
@@ -155,19 +159,27 @@ def end(state: State, number: int, op: int, now: int, cause: int) -> bool:
     record.start = cell.started
     record.end = now
     cell.started = NONE
+    # Of the ends of a round; those of rounds before have let start what they could.
+    if rank.cause_round != meta[ROUND] + 1:
+        rank.cause_round = meta[ROUND] + 1
+        rank.cause = 0
     rank.cause = max(rank.cause, cause)
-    # The last lane is no stream: nobody waits for it.
+    # Whether there is something to start: most ends let nothing follow, and to look costs as much as to end.
+    starts = False
     if one.lane + 1 < program.lanes:
-        state.lanes[rank.lane0 + one.lane].busy = NONE
+        lane = state.lanes[rank.lane0 + one.lane]
+        lane.busy = NONE
+        starts = lane.count > 0
     for k in range(one.first, one.last):
         successor = state.successors[k]
         waiting = state.cells[rank.cell0 + successor]
         waiting.waits -= 1
-        if waiting.waits == 0:
-            _make_ready(state, rank, program, successor)
+        if waiting.waits == 0 and _make_ready(state, rank, program, successor):
+            starts = True
     slot.left -= 1
     rank.finish = now
-    touch(state, number)
+    if starts:
+        touch(state, number)
     # An iteration that ends before an older one keeps its slot until that has ended: slots are a ring.
     if slot.left > 0 or slot.iteration > rank.oldest:
         return False
