@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from cosim.context import HERE
-from cosim.models.catalogue.cut import Cut, Parallel
+from cosim.models.catalogue.cut import Cut, Parallel, Recompute
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.frameworks import PyTorch
-from cosim.models.parts import Layer, Piece
+from cosim.models.parts import Exchange, Layer, Piece
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.compiled import CompiledBlocks
 from cosim.workload.check import check
@@ -32,9 +32,22 @@ SCHEDULED = {
 }
 
 
-def block(kind: type[EagerBlocks], rotary: str) -> Layer:
+TWO_RANKS = {
+    "forward": [
+        526336, 788480, 786432, 1114112, 786432, 393216, 589824, 393216, *[1048576] * 4, 1572864, 1048576,
+    ],
+    "backward": [
+        1048576, 1048576, 2621440, 1572864, 1312768, 786432, 1114112, 786432, 393216, 589824, 393216, 131072,
+        2097152, 1050624, 1058816, 5120, 5120,
+    ],
+}  # fmt: skip
+"""The same of `compiled-tp`: two tensor-parallel ranks, each with half of the tokens between products."""
+
+
+def block(kind: type[EagerBlocks], rotary: str, *, tp: int = 1, recompute: Recompute = "none") -> Layer:
     spec = workload(rotary=rotary)
-    cut = Cut(Parallel(fsdp=8), batch=2, sequence=256, keys=256, width=2)
+    parallel = Parallel(fsdp=8 // tp, tp=tp)
+    cut = Cut(parallel, batch=2, sequence=256, keys=256, width=2, recompute=recompute)
     framework = PyTorch.model_validate({"compile": True, "rotary": rotary})
     return kind(spec.model, cut, framework, autocast=False).layer(0)  # type: ignore[arg-type]
 
@@ -51,7 +64,15 @@ def between_products(pieces: tuple[Piece, ...]) -> Counter[int]:
 
 
 def flops(layer: Layer) -> int:
-    return sum(kernel.flops for piece in (*layer.forward, *layer.backward) for kernel in piece.kernels)
+    return sum(kernel.flops for piece in all_pieces(layer) for kernel in piece.kernels)
+
+
+def exchanges(layer: Layer) -> Counter[Exchange]:
+    return Counter(piece.then for piece in all_pieces(layer) if piece.then is not None)
+
+
+def all_pieces(layer: Layer) -> tuple[Piece, ...]:
+    return (*layer.forward, *layer.recompute, *layer.backward)
 
 
 @pytest.mark.parametrize("rotary", SCHEDULED)
@@ -62,9 +83,39 @@ def test_fused_kernels_are_those_that_inductor_schedules(rotary: str) -> None:
     assert between_products(made.backward) == Counter(backward)
 
 
-def test_what_is_calculated_and_trained_is_the_eager_blocks() -> None:
-    compiled, eager = (block(kind, "complex") for kind in (CompiledBlocks, EagerBlocks))
+def test_tensor_parallel_ranks_sum_gradients_as_they_bring_them_into_order() -> None:
+    made = block(CompiledBlocks, "complex", tp=2)
+    for way, wanted in TWO_RANKS.items():
+        assert between_products(getattr(made, way)) == Counter(wanted)
+
+
+def test_a_checkpointed_block_runs_again_inside_its_backward() -> None:
+    made = block(CompiledBlocks, "complex", recompute="full")
+    forward, backward = SCHEDULED["complex"]
+    # In `compiled-checkpoint`, norms keep no number for each of the 512 rows, nor the gate its product.
+    assert between_products(made.forward) == Counter([each - 512 * 4 for each in NORMS] + forward[2:])
+    assert between_products(made.recompute) == Counter([*NORMS, *COMPLEX])
+    assert between_products(made.backward) == Counter([6291456, *backward[1:]])
+
+
+def test_a_sum_over_few_rows_is_one_kernel() -> None:
+    """Of both norms' weights: of 128 rows, in `compiled-checkpoint-tp`, nobody makes partial sums."""
+    cut = Cut(Parallel(tp=2), batch=1, sequence=256, keys=256, width=2)
+    framework = PyTorch.model_validate({"compile": True, "rotary": "chunked"})
+    made = CompiledBlocks(workload().model, cut, framework, autocast=False).layer(0)  # type: ignore[arg-type]
+    moved = between_products(made.backward)
+    assert moved[527360] == 1
+    assert sum(moved.values()) == 2 + 1 + 1 + 2 + 1 + 1  # rotations, gate, scatters' sums, norms, and this
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("tp", [1, 2])
+def test_what_is_calculated_and_trained_is_the_eager_blocks(tp: int, recompute: Recompute) -> None:
+    compiled, eager = (
+        block(kind, "complex", tp=tp, recompute=recompute) for kind in (CompiledBlocks, EagerBlocks)
+    )
     assert flops(compiled) == flops(eager)
+    assert exchanges(compiled) == exchanges(eager)
     assert compiled.parameters == eager.parameters
     assert {weight.name for weight in compiled.weights} == {weight.name for weight in eager.weights}
 
@@ -85,8 +136,14 @@ def test_a_compiled_job_has_fewer_launches_and_the_eager_ones_exchanges() -> Non
     [
         ({"parallel": {"dp": 8}}, "parallel.fsdp: DDP cuts graphs by bucket"),
         ({"parallel": {}}, "parameter_dtype: bf16, or parallel.fsdp"),
-        ({"parallel": {"fsdp": 4, "tp": 2}}, "no parallel.tp"),
-        ({"recompute": "full"}, "recompute: none"),
+        ({"parallel": {"fsdp": 4, "tp": 2, "sp": False}}, "parallel.sp: true"),
+        (
+            {
+                "parallel": {"fsdp": 4, "tp": 2},
+                "framework": {"kind": "pytorch", "compile": True, "async_tensor_parallel": True},
+            },
+            "async_tensor_parallel: false",
+        ),
         ({"attention": "unfused"}, "attention: one that is fused"),
         ({"model": "gpt3-175b"}, "norm: rms"),
         ({"model": "mixtral-8x7b"}, "no experts"),

@@ -149,7 +149,9 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
 @pytest.mark.parametrize(
     "name",
     [
-        "8b-fsdp", "compiled-pp", "8b-compiled", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1",
+        "8b-fsdp", "compiled-pp", "compiled-tp", "compiled-tp-pp", "compiled-checkpoint",
+        "compiled-checkpoint-tp", "8b-compiled", "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate",
+        "fsdp1-zero2", "hsdp1",
         *LOOPED,
     ],
 )  # fmt: skip

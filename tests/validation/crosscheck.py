@@ -259,6 +259,22 @@ CASES: dict[str, Case] = {
         "--compile --bf16 --fused", {}, world=1, micro_batches=2, batch=2,
         framework={"compile": True, "parameter_dtype": "bf16", "optimizer": "fused"},
     ),
+    "compiled-tp": _titan("--compile --tp 2", {"fsdp": 4, "tp": 2}, framework={"compile": True}, batch=2),
+    "compiled-tp-pp": _titan(
+        "--compile --tp 2 --pp 2 --rotary chunked", {"fsdp": 2, "tp": 2, "pp": 2}, micro_batches=4,
+        framework={"compile": True, "rotary": "chunked"},
+    ),
+    "compiled-checkpoint": _titan(
+        "--compile --checkpoint", {"fsdp": 8}, given={"recompute": "full"}, framework={"compile": True},
+        batch=2,
+    ),
+    "compiled-checkpoint-tp": _titan(
+        "--compile --checkpoint --tp 2 --rotary chunked", {"fsdp": 4, "tp": 2}, given={"recompute": "full"},
+        framework={"compile": True, "rotary": "chunked"},
+    ),
+    "8b-compiled-tp": _titan(
+        "--compile --tp 8", {"fsdp": 8, "tp": 8}, world=64, sizes=LLAMA_8B, framework={"compile": True}
+    ),
     "8b-compiled": _titan(
         "--compile", {"fsdp": 64}, world=64, sizes=LLAMA_8B, framework={"compile": True}
     ),

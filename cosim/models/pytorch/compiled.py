@@ -6,6 +6,11 @@ reads it, which is therefore never written but made again, a gate with what it g
 whole, sums of several gradients with what reads the sum. Bytes are each operand and result of a kernel once.
 A norm's weight has its gradient in two kernels, the first of which does both norms'. The compiled backward
 gives up all gradients at its end.
+
+Tensor-parallel ranks gather and scatter along the sequence: a sum of products' gradients is made as it is
+brought into the order in which ranks add it up, so that a norm's backward reads one gradient. A checkpointed
+block runs again inside its backward, up to the product that nothing of backward reads; there the gate's
+product is made by the kernel that makes the gate's gradients.
 """
 
 from __future__ import annotations
@@ -13,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cosim.gpu.kernels import Kernel, memory
-from cosim.models.catalogue.cut import FUSED
-from cosim.models.parts import Layer
+from cosim.models.catalogue.cut import FUSED, TP
+from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks, Writer
 from cosim.models.pytorch.operators import FP32, Operators
 from cosim.models.pytorch.tape import Ready, Tape, TapeEvent, Tensor, pieces
@@ -45,7 +50,10 @@ class CompiledBlock(Writer):
         super().__init__(blocks, name)
         self.state = self.input()
         names = ("attention norm", "mlp norm")
-        self.norms = [self.weight(name, self.model.hidden) for name in names]
+        summed = TP if self.tp > 1 else ()
+        self.norms = [self.weight(name, self.model.hidden, summed=summed) for name in names]
+        self.again = self.cut.recompute == "full"
+        self.recomputed: list[TapeEvent] = []
 
     def whole(self) -> Layer:
         """Both ways."""
@@ -54,11 +62,12 @@ class CompiledBlock(Writer):
         sums = self._sums_of_norms()
         ready = [Ready(weight) for weight in self.weights]
         count = sum(weight.count for weight in self.weights)
-        back = [*backward_mlp, self._norm_backward, *backward, self._norm_backward, *sums, *ready]
+        back = [*backward_mlp, self._norm_backward(2), *backward, self._norm_backward(3), *sums, *ready]
         return Layer(
             self.name,
             pieces(self.name, [*forward, *forward_mlp]),
             pieces(self.name, back),
+            pieces(self.name, self.recomputed) if self.again else (),
             parameters=self.blocks.sharded(count, 0),
             weights=tuple(self.weights),
         )
@@ -66,33 +75,40 @@ class CompiledBlock(Writer):
     def _attention(self) -> tuple[list[TapeEvent], list[TapeEvent]]:
         """Norm to projection, and back to the gradients of queries, keys and values."""
         m, cut = self.model, self.cut
-        q, k, v = (Tensor((cut.batch, n, cut.sequence, m.head), cut.width) for n in (m.heads, m.kv, m.kv))
+        heads, kv = m.heads // self.tp, m.kv // self.tp
+        q, k, v = (Tensor((cut.batch, n, cut.sequence, m.head), cut.width) for n in (heads, kv, kv))
         products = [
-            self._product(name, m.hidden, heads * m.head)
-            for name, heads in (("queries", m.heads), ("keys", m.kv), ("values", m.kv))
+            self._product(name, m.hidden, count * m.head)
+            for name, count in (("queries", heads), ("keys", kv), ("values", kv))
         ]
         chosen = Operators(Tape(), cut.width)
         out = chosen.attention(q, k, v, causal=m.causal, version=FUSED[cut.attention])
-        projection = self._product("projection", m.heads * m.head, m.hidden)
+        projection = self._product("projection", heads * m.head, m.hidden)
         turned, back = self._turned(q, k)
-        forward: list[TapeEvent] = [self._norm(1)]
+        forward = self._gathered()
         for there, _ in products:
             forward += there
-        forward += [*turned, *chosen.tape.forward, *projection[0]]
-        backward = [*projection[1], *chosen.tape.backward(out), *back]
+        forward += [*turned, *chosen.tape.forward, *projection[0], *self._scattered(1)]
+        self.recomputed += [self._norm(1), *forward]
+        backward = [*self._gathered(), *projection[1], *chosen.tape.backward(out), *back]
         for _, here in products:
             backward += here
-        return forward, backward
+        return [self._norm(1, kept=not self.again), *forward], [*backward, *self._scattered(3)]
 
     def _mlp(self) -> tuple[list[TapeEvent], list[TapeEvent]]:
         """Sum and norm to the sum at the end, and back to the gradients of gate and what it gates."""
-        m = self.model
-        gate, up = (self._product(f"mlp {name}", m.hidden, m.ffn) for name in ("gate", "up"))
-        down = self._product("mlp down", m.ffn, m.hidden)
-        wide = self.cut.tokens * m.ffn * self.cut.width
+        m, ffn = self.model, self.model.ffn // self.tp
+        gate, up = (self._product(f"mlp {name}", m.hidden, ffn) for name in ("gate", "up"))
+        down = self._product("mlp down", ffn, m.hidden)
+        wide = self.cut.tokens * ffn * self.cut.width
         end = memory(4 * self.state.size_bytes)  # the block's input, both changes, and their sum
-        forward = [self._norm(2), *gate[0], *up[0], memory(3 * wide), *down[0], end]
-        return forward, [*down[1], memory(5 * wide), *gate[1], *up[1]]
+        products = [*self._gathered(), *gate[0], *up[0]]
+        self.recomputed += [self._norm(2), *products]
+        norm = self._norm(2, kept=not self.again)
+        forward = [norm, *products, memory(3 * wide), *down[0], *self._scattered(1), end]
+        gated = memory((6 if self.again else 5) * wide)  # run again, the product is another result of it
+        backward = [*self._gathered(), *down[1], gated, *gate[1], *up[1], *self._scattered(2)]
+        return forward, backward
 
     def _product(self, name: str, inner: int, columns: int) -> tuple[list[TapeEvent], list[TapeEvent]]:
         """A linear layer's forward and backward."""
@@ -113,32 +129,57 @@ class CompiledBlock(Writer):
         conjugated = memory(2 * self.cut.sequence * self.model.head * FP32)  # once for both
         return at.tape.forward, [conjugated, *at.tape.forward]
 
+    # -- tensor-parallel ranks ---------------------------------------------------------------------------
+
+    def _gathered(self) -> list[TapeEvent]:
+        """All ranks' tokens, which many sequences have in another order than they came in."""
+        if self.tp == 1:
+            return []
+        return self.split.gather(self.state, self.split.whole(self.state))
+
+    def _scattered(self, parts: int) -> list[TapeEvent]:
+        """The sum of so many products added up over ranks: it is made as it is brought into their order."""
+        if self.tp == 1:
+            return []
+        size = self.split.whole(self.state).size_bytes
+        return [memory((parts + 1) * size), Exchange("reduce_scatter", TP, size)]
+
     # -- norms and residual sums -----------------------------------------------------------------------
 
     @property
     def _row_numbers(self) -> int:
         """Bytes of one number for each row of the state."""
-        return self.cut.tokens * FP32
+        return self.cut.own_tokens * FP32
 
-    def _norm(self, parts: int) -> Kernel:
-        """Of the sum of so many parts."""
-        weight = self.norms[0].size_bytes
-        return memory((parts + 1) * self.state.size_bytes + self._row_numbers + weight)
+    def _norm(self, parts: int, *, kept: bool = True) -> Kernel:
+        """Of the sum of so many parts; ``kept``: with what backward needs."""
+        rows = self._row_numbers if kept else 0
+        return memory((parts + 1) * self.state.size_bytes + rows + self.norms[0].size_bytes)
 
-    @property
-    def _norm_backward(self) -> Kernel:
-        """Of gradients of what read the norm, its input, and the residual's gradient, to their sum.
+    def _readers(self, products: int) -> int:
+        """Gradients of what so many products read: ranks have them as one, added up on the way."""
+        return products if self.tp == 1 else 1
 
-        Six states for either: attention's norm has three readers and one input, the MLP's two of each.
+    def _norm_backward(self, products: int) -> Kernel:
+        """Of gradients of the products that read the norm, its input, and the residual's gradient, to their
+        sum.
+
+        Attention's norm has three readers and one input, the MLP's two of each.
         """
-        return memory(6 * self.state.size_bytes + self._row_numbers + self.norms[0].size_bytes)
+        states = self._readers(products) + (4 - products) + 2
+        return memory(states * self.state.size_bytes + self._row_numbers + self.norms[0].size_bytes)
 
     def _sums_of_norms(self) -> Iterable[Kernel]:
         """Gradients of both weights: sums over rows, first of blocks of rows, in one kernel for both."""
         m = self.model
-        partial = row_blocks(self.cut.tokens, m.hidden) * m.hidden * FP32
-        read = 7 * self.state.size_bytes  # five products' gradients, the input, attention's change
-        yield memory(read + 2 * (self._row_numbers + partial))
+        blocks = row_blocks(self.cut.own_tokens, m.hidden)
+        read = self._readers(2) + self._readers(3) + 2  # products' gradients, the input, attention's change
+        states = read * self.state.size_bytes
+        if blocks == 1:
+            yield memory(states + 2 * (self._row_numbers + self.norms[0].size_bytes))
+            return
+        partial = blocks * m.hidden * FP32
+        yield memory(states + 2 * (self._row_numbers + partial))
         for weight in self.norms:
             yield memory(partial + weight.size_bytes)
 

@@ -35,7 +35,7 @@ class Sharded:
             back = Exchange("all_reduce", TP, x.size_bytes)
             return self.tape.run((), Tensor(x.shape, x.width), (x,), lambda _: [back], keeps=False)
         out = self.whole(x)
-        return self.tape.run(self._gather(x, out), out, (x,), lambda _: self.scatter(out), keeps=False)
+        return self.tape.run(self.gather(x, out), out, (x,), lambda _: self.scatter(out), keeps=False)
 
     def closed(self, x: Tensor) -> Tensor:
         """After a matrix that is split by rows: partial sums."""
@@ -45,7 +45,7 @@ class Sharded:
             reduce = Exchange("all_reduce", TP, x.size_bytes)
             return self.tape.run([reduce], Tensor(x.shape, x.width), (x,), lambda _: (), keeps=False)
         out = self.own(x)
-        return self.tape.run(self.scatter(x), out, (x,), lambda _: self._gather(out, x), keeps=False)
+        return self.tape.run(self.scatter(x), out, (x,), lambda _: self.gather(out, x), keeps=False)
 
     def whole(self, x: Tensor) -> Tensor:
         """All ranks' tokens of what each has its own of."""
@@ -125,7 +125,8 @@ class Sharded:
         ]  # fmt: skip
         return self.tape.run(forward, Tensor((), FP32), (logits,), lambda _: back)
 
-    def _gather(self, own: Tensor, whole: Tensor) -> list[TapeEvent]:
+    def gather(self, own: Tensor, whole: Tensor) -> list[TapeEvent]:
+        """Each rank's tokens on all of them."""
         events: list[TapeEvent] = [Exchange("all_gather", TP, own.size_bytes)]
         if own.shape[0] > 1:
             events.append(memory(2 * whole.size_bytes))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from cosim.profiler.inside import values
 from cosim.profiler.inside.gpu_answers import MEMORY, NOTHING, ZERO, about_gpu
 from cosim.profiler.inside.shim import Shim
 
@@ -80,7 +81,9 @@ def install(shim: Shim, device_count: int, own: int, gpu: dict[str, Any]) -> Non
         for module in modules:
             if module is torch.cuda or hasattr(module, key):
                 setattr(module, key, value)
-    torch.cuda.default_generators = tuple(torch.Generator() for _ in range(device_count))
+    torch.cuda.default_generators = tuple(
+        values.Generator(f"cuda:{number}") for number in range(device_count)
+    )
     torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = _nothing
     torch.cuda.nccl.version = lambda: (2, 27, 3)
     torch.cuda._get_device_index = lambda device=None, *_, **__: (  # type: ignore[assignment]

@@ -20,6 +20,7 @@ from torch._inductor.debug import DebugContext
 from torch._inductor.graph import GraphLowering
 from torch._inductor.utils import get_fused_kernel_name
 from torch._inductor.virtualized import V
+from torch._prims.rng_prims import graphsafe_run_with_rng_state
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cosim.profiler.inside.kernels import Cost, cost, number_type
@@ -149,8 +150,8 @@ def _library(node: Any) -> list[Launch]:
         return [Launch(collective=next(each.name for each in origins if is_collective(each.target)))]
     # What it is of, and not what its buffer became: an all-reduce in place takes that over.
     origin = _of(origins, node.python_kernel_name or "")
-    target = origin.target
-    args, kwargs = torch.fx.map_arg((origin.args, origin.kwargs), _value)
+    target, args, kwargs = _called(origin)
+    args, kwargs = torch.fx.map_arg((args, kwargs), _value)
     out = _value(origin)
     tensors = _tensors((*args, *kwargs.values()))
     results = _tensors((out,))
@@ -169,6 +170,9 @@ def _library(node: Any) -> list[Launch]:
 
 def _of(origins: Sequence[torch.fx.Node], kernel: str) -> Any:
     """The operator that a kernel is called for: the only one, or by its name."""
+    for each in origins:
+        if each.target is graphsafe_run_with_rng_state:
+            return each
     operators = [each for each in origins if isinstance(each.target, torch._ops.OpOverload)]
     for each in operators:
         if each.target._opname in kernel or len(operators) == 1:
@@ -176,6 +180,14 @@ def _of(origins: Sequence[torch.fx.Node], kernel: str) -> Any:
     raise NotImplementedError(
         f"which operator {kernel or 'a kernel'} is called for: {[str(o) for o in origins]}"
     )
+
+
+def _called(node: torch.fx.Node) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """An operator and what it is given; of one that draws the same numbers when it is run again, itself."""
+    if node.target is not graphsafe_run_with_rng_state:
+        return node.target, node.args, node.kwargs
+    operator, *args = node.args
+    return operator, tuple(args), {key: value for key, value in node.kwargs.items() if key != "rng_state"}
 
 
 def _collective(node: torch.fx.Node) -> str:

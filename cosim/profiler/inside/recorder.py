@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey
-from torch._prims.rng_prims import run_dtensor_rng_op
+from torch._prims.rng_prims import graphsafe_run_with_rng_state, run_dtensor_rng_op
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -378,9 +378,13 @@ class DispatchRecorder(TorchDispatchMode):
                 self._wrote(tensor, number)
 
     def _higher_order(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """An operator that takes functions: flex attention is a kernel; DTensor's random ones the operator
-        that is given; inside others, nothing is seen.
+        """An operator that takes functions: flex attention is a kernel; DTensor's random ones, and those that
+        draw the same numbers when they are run again, the operator that is given; inside others, nothing is
+        seen.
         """
+        if func is graphsafe_run_with_rng_state:
+            with self:
+                return args[0](*args[1:], **{name: kwargs[name] for name in kwargs if name != "rng_state"})
         if func is run_dtensor_rng_op:
             with self:
                 return args[2](*args[3:], **kwargs)

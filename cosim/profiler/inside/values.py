@@ -244,6 +244,12 @@ class Generator(torch.Generator):
         """As asked for."""
         return self.asked  # type: ignore[attr-defined,no-any-return]
 
+    def clone_state(self) -> Generator:
+        """One for the same GPU that draws the same numbers."""
+        made = Generator(self.asked)  # type: ignore[attr-defined]
+        made.set_state(self.get_state())
+        return made
+
     def set_state(self, state: Any) -> Any:
         """As torch's, if the state is known."""
         return self if isinstance(state, FakeTensor) else super().set_state(state)
