@@ -9,6 +9,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from cosim.gpu.gpus import DType
 from cosim.models.catalogue.cut import Dispatcher, Graphed
 from cosim.models.contract import Framework
+from cosim.models.schedule import PARTED
 from cosim.spec import Spec
 
 if TYPE_CHECKING:
@@ -129,6 +130,11 @@ class Megatron(MegatronSettings, Framework):
         from cosim.models.catalogue.fits import divides
         from cosim.models.megatron.check import fits_local
 
+        if workload.parallel.schedule in PARTED:
+            raise ValueError(
+                f"framework megatron has no schedule {workload.parallel.schedule}: Megatron-Core's backward"
+                " is whole; `schedule: interleaved`, or framework: pytorch"
+            )
         if workload.parallel.schedule == "interleaved":
             divides("micro-batches", workload.micro_batches, "pp", workload.parallel.pp)
         if self.transformer_impl == "local":

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.models.parts import Exchange, Layer, Piece
-from cosim.models.schedule import Pass
+from cosim.models.passes import Pass
+from cosim.models.schedule import part_of, where
 from cosim.models.training import Timer, Training
 from cosim.workload.program import COMPUTE_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 
@@ -140,19 +141,22 @@ class Issuer:
 
         A tag is twice the chunk that computes with the message, plus one for gradients.
         """
-        other = self.stage + step
-        wraps = not 0 <= other < self.stages
-        offset = step if not wraps else -step * (self.stages - 1)
-        chunk = one.chunk + (step if wraps and sending else 0)
-        return Peer(axis="pp", offset=offset), 2 * chunk + (not one.forward)
+        schedule = self.training.schedule
+        stage, chunk = where(schedule, self._part(one) + step, self.stages)
+        tag = 2 * (chunk if sending else one.chunk) + (not one.forward)
+        return Peer(axis="pp", offset=stage - self.stage), tag
+
+    def _part(self, one: Pass) -> int:
+        """Which part of the model a pass goes through."""
+        return part_of(self.training.schedule, self.stage, one.chunk, self.stages)
 
     def _begins(self, one: Pass) -> bool:
         """Whether nobody comes before a pass forward: it is through the model's first layers."""
-        return self.stage == 0 and one.chunk == 0
+        return self._part(one) == 0
 
     def _ends(self, one: Pass) -> bool:
         """Whether nobody comes after a pass forward: it is through the model's last layers."""
-        return self.stage == self.stages - 1 and one.chunk == len(self.chunks) - 1
+        return self._part(one) == self.stages * len(self.chunks) - 1
 
     def _share_tied(self) -> None:
         """First and last stage add up a gradient that both have, as a ring all-reduce of two does."""

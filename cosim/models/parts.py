@@ -111,6 +111,8 @@ class Layer:
         All of them one by one, where the model tells them apart.
     output_bytes
         What the layer after it reads; 0: as much as a pipeline stage sends to the next.
+    backward_inputs, backward_weights
+        Backward in two passes, where a schedule parts it.
     """
 
     name: str
@@ -121,6 +123,8 @@ class Layer:
     experts: int = 0
     weights: tuple[Weight, ...] = ()
     output_bytes: int = 0
+    backward_inputs: tuple[Piece, ...] = ()
+    backward_weights: tuple[Piece, ...] = ()
 
     @property
     def num_parameters(self) -> int:

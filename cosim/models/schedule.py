@@ -5,27 +5,44 @@ under way as the depth needs, then one forward, one backward (PipeDream-Flush; N
 doi:10.1145/3458817.3476209, arXiv 2104.04473). ``interleaved``: each stage holds several chunks of layers,
 section 2.2 there; micro-batches go in rounds, of as many as there are stages. ``looped_bfs``: chunks, too,
 but every micro-batch goes through one before any goes through the next (breadth-first; Lamy-Poirier, arXiv
-2211.05953).
+2211.05953). Those whose backward is parted: :mod:`cosim.models.zero_bubble`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
-ScheduleName = Literal["gpipe", "1f1b", "interleaved", "looped_bfs"]
+from cosim.models.passes import Pass, in_rounds
+from cosim.models.zero_bubble import dualpipev, interleaved_zero_bubble, zbv
+
+ScheduleName = Literal[
+    "gpipe", "1f1b", "interleaved", "looped_bfs", "interleaved_zero_bubble", "zbv", "dualpipev"
+]
 LOOPED: tuple[ScheduleName, ...] = ("interleaved", "looped_bfs")
-"""Those of several chunks of layers on a stage."""
+"""Those of several chunks of layers on a stage, whose backward is whole."""
+V_SHAPED: tuple[ScheduleName, ...] = ("zbv", "dualpipev")
+"""Those of :data:`V_CHUNKS` chunks on a stage, the second of which go back from the last to the first."""
+V_CHUNKS = 2
+PARTED: tuple[ScheduleName, ...] = ("interleaved_zero_bubble", *V_SHAPED)
+"""Those whose backward is parted in gradients of inputs and of weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """A micro-batch's way through one chunk of a stage's layers."""
+IN_ROUNDS: tuple[ScheduleName, ...] = ("interleaved", "interleaved_zero_bubble")
+"""Those whose micro-batches go through chunks in rounds."""
 
-    forward: bool
-    micro_batch: int
-    chunk: int = 0
+
+def part_of(schedule: ScheduleName, stage: int, chunk: int, stages: int) -> int:
+    """Which part of the model a stage's chunk is, of ``stages`` for each chunk."""
+    if schedule in V_SHAPED and chunk == 1:
+        return 2 * stages - 1 - stage
+    return chunk * stages + stage
+
+
+def where(schedule: ScheduleName, part: int, stages: int) -> tuple[int, int]:
+    """Stage and chunk of a part of the model."""
+    chunk, stage = divmod(part, stages)
+    return (stages - 1 - stage if schedule in V_SHAPED and chunk == 1 else stage), chunk
 
 
 def passes(
@@ -55,15 +72,21 @@ def passes(
             [Pass(False, number) for number in range(micro_batches)],
             min(stages - stage - 1, micro_batches),
         )
+    if schedule == "zbv":
+        return zbv(stage, stages, micro_batches)
+    if schedule == "dualpipev":
+        return dualpipev(stage, stages, micro_batches)
     together = together or stages
     if micro_batches % together:
         raise ValueError(
             f"interleaved: {micro_batches} micro-batches don't go in whole rounds of {together} stages;"
             f" {-(-micro_batches // together) * together} would"
         )
+    if schedule == "interleaved_zero_bubble":
+        return interleaved_zero_bubble(stage, stages, micro_batches, chunks, together)
     return _one_by_one(
-        [_interleaved(True, number, together, chunks) for number in range(micro_batches * chunks)],
-        [_interleaved(False, number, together, chunks) for number in range(micro_batches * chunks)],
+        [in_rounds(True, number, together, chunks) for number in range(micro_batches * chunks)],
+        [in_rounds(False, number, together, chunks) for number in range(micro_batches * chunks)],
         min((stages - stage - 1) * 2 + (chunks - 1) * together, micro_batches * chunks),
     )
 
@@ -105,10 +128,3 @@ def _one_by_one(forward: list[Pass], backward: list[Pass], ahead: int) -> list[P
     for one, other in zip(forward[ahead:], backward, strict=False):
         order += [one, other]
     return order + backward[len(forward) - ahead :]
-
-
-def _interleaved(forward: bool, number: int, together: int, chunks: int) -> Pass:
-    """The number-th pass: ``together`` micro-batches through a chunk, then the same through the next."""
-    turn, place = divmod(number, together * chunks)
-    chunk, offset = divmod(place, together)
-    return Pass(forward, turn * together + offset, chunk if forward else chunks - 1 - chunk)

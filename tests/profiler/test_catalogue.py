@@ -107,7 +107,10 @@ BLOCKS = Case(
 """What tests/profiler/scripts/llama_blocks.py does if nothing else is asked of it."""
 
 
-LOOPED = ("interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs")
+LOOPED = (
+    "interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs",
+    "zero-bubble", "zero-bubble-one-chunk", "zbv", "dualpipev",
+)  # fmt: skip
 """What stands between passes of stages (parameters fetched and given up, gradients put together) is told to
 another phase in a profile than in the catalogue: kernels' bytes are compared in all."""
 

@@ -302,6 +302,32 @@ CASES: dict[str, Case] = {
         "--pp 2 --chunks 2 --schedule LoopedBFS", {"fsdp": 4, "pp": 2, "schedule": "looped_bfs",
         "virtual_stages": 2}, micro_batches=4, sizes={"layers": 4},
     ),
+    "zero-bubble": _titan(
+        "--pp 2 --chunks 2 --schedule InterleavedZeroBubble --no-reshard",
+        {"fsdp": 2, "pp": 2, "schedule": "interleaved_zero_bubble", "virtual_stages": 2, "reshard": False},
+        world=4, micro_batches=4, sizes={"layers": 4},
+    ),
+    "zero-bubble-one-chunk": _titan(
+        "--pp 4 --schedule InterleavedZeroBubble --bf16 --fused",
+        {"pp": 4, "schedule": "interleaved_zero_bubble"}, world=4, micro_batches=6, sizes={"layers": 8},
+        framework={"parameter_dtype": "bf16", "optimizer": "fused"},
+    ),
+    "zbv": _titan(
+        "--pp 4 --chunks 2 --schedule ZBVZeroBubble --hf-norm --no-reshard",
+        {"fsdp": 2, "pp": 4, "schedule": "zbv", "virtual_stages": 2, "reshard": False}, micro_batches=8,
+        sizes={"layers": 8},
+        framework={"norm": "written"},
+    ),
+    "dualpipev": _titan(
+        "--pp 2 --chunks 2 --tp 2 --schedule DualPipeV --no-reshard",
+        {"fsdp": 2, "tp": 2, "pp": 2, "schedule": "dualpipev", "virtual_stages": 2, "reshard": False},
+        micro_batches=6, sizes={"layers": 4},
+    ),
+    "8b-zbv": _titan(
+        "--tp 4 --pp 2 --chunks 2 --schedule ZBVZeroBubble --no-reshard",
+        {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False, "schedule": "zbv", "virtual_stages": 2},
+        world=64, sizes=LLAMA_8B, micro_batches=8,
+    ),
     "8b-interleaved": _titan(
         "--tp 4 --pp 2 --chunks 2 --schedule Interleaved1F1B --no-reshard",
         {"fsdp": 8, "tp": 4, "pp": 2, "reshard": False, "schedule": "interleaved", "virtual_stages": 2},

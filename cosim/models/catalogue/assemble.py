@@ -19,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cosim.gpu.kernels import Kernel
 from cosim.models.issuer import PIPELINE_STREAM
 from cosim.models.parts import Layer
-from cosim.models.schedule import Pass
+from cosim.models.passes import Pass
+from cosim.models.schedule import ScheduleName, part_of
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Timer, Training
 from cosim.workload.program import COMM_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
@@ -39,23 +41,17 @@ def stages(
     layer: Callable[[int], Layer],
     first: Layer,
     *last: Layer,
+    schedule: ScheduleName = "1f1b",
 ) -> list[list[list[Layer]]]:
-    """Layers by stage and chunk: chunk c of stage s is the (c * deep + s)-th part of the model.
-
-    ``counts``: how many layers each part has.
-    """
-    chunks = len(counts) // deep
+    """Layers by stage and chunk, as the schedule has the parts of the model; ``counts``: each's layers."""
     begin = [sum(counts[:part]) for part in range(len(counts) + 1)]
-    made = [
-        [
-            [layer(k) for k in range(begin[c * deep + s], begin[c * deep + s + 1])]
-            for c in range(chunks)
-        ]
-        for s in range(deep)
-    ]  # fmt: skip
-    made[0][0].insert(0, first)
-    made[-1][-1].extend(last)
-    return made
+    parts = [[layer(k) for k in range(*ends)] for ends in pairwise(begin)]
+    parts[0].insert(0, first)
+    parts[-1].extend(last)
+    return [
+        [parts[part_of(schedule, stage, chunk, deep)] for chunk in range(len(counts) // deep)]
+        for stage in range(deep)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from cosim.gpu.kernels import AttentionVersion, Narrow
 from cosim.models.parts import Exchange
-from cosim.models.schedule import LOOPED, ScheduleName
+from cosim.models.schedule import LOOPED, PARTED, V_CHUNKS, V_SHAPED, ScheduleName
 from cosim.spec import Spec
 from cosim.workload.program import DeviceMesh
 
@@ -53,7 +53,7 @@ class Parallel(Spec):
     )
     schedule: ScheduleName = Field("1f1b", description="order of a stage's passes")
     virtual_stages: PositiveInt = Field(
-        1, description="interleaved, looped_bfs: chunks of layers on each stage"
+        1, description="interleaved, looped_bfs, zero-bubble schedules: chunks of layers on each stage"
     )
     layout: tuple[NonNegativeInt, ...] | None = Field(
         None, description="layers of each part, chunk by chunk, stage by stage within; omitted: evenly spread"
@@ -76,10 +76,13 @@ class Parallel(Spec):
                 f"{name} {size} isn't a multiple of ep {self.ep}: experts are shared within {name};"
                 f" {-(-size // self.ep) * self.ep} would be"
             )
-        if self.virtual_stages > 1 and (self.schedule not in LOOPED or self.pp == 1):
+        if self.schedule in V_SHAPED and self.pp > 1:
+            if self.virtual_stages != V_CHUNKS:
+                raise ValueError(f"schedule {self.schedule} is a V of two chunks: virtual_stages: 2")
+        elif self.virtual_stages > 1 and (self.schedule not in (*LOOPED, *PARTED) or self.pp == 1):
             raise ValueError(
                 f"virtual_stages {self.virtual_stages} needs `schedule: interleaved` (or looped_bfs)"
-                " and several stages"
+                f" and several stages; under framework pytorch also {', '.join(PARTED)}"
             )
         parts = self.pp * self.virtual_stages
         if self.layout is not None and len(self.layout) != parts:

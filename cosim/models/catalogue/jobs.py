@@ -28,10 +28,11 @@ from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.compiled import CompiledBlocks
 from cosim.models.pytorch.looped import LoopedStage
+from cosim.models.pytorch.parted import PartedStage
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.symmetric import AsyncBlocks
 from cosim.models.pytorch.training import EagerTraining
-from cosim.models.schedule import LOOPED
+from cosim.models.schedule import LOOPED, PARTED
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Training
 
@@ -179,6 +180,7 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
         blocks.layer,
         blocks.embedding(),
         blocks.head(copy=model.tied and parallel.pp > 1),
+        schedule=parallel.schedule,
     )
     residual = kept if blocks.autocast else width
     own = parallel.tp if parallel.sequence_parallel else 1
@@ -214,7 +216,9 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     if framework.compile:
         kernels = "PyTorch, of blocks those that Inductor fuses"
     said = f"kernels of {kernels}; nothing of what a script does beside the model"
-    builder = LoopedStage if parallel.pp > 1 and parallel.schedule in LOOPED else EagerStage
+    builder = EagerStage
+    if parallel.pp > 1 and parallel.schedule in (*LOOPED, *PARTED):
+        builder = PartedStage if parallel.schedule in PARTED else LoopedStage
     return ModelJob(model.name, made, training, memory, builder, (said, *_invented(spec, model)))
 
 

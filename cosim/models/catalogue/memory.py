@@ -14,10 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.parts import Layer
-from cosim.models.schedule import even_rounds
+from cosim.models.schedule import (
+    IN_ROUNDS,
+    PARTED,
+    ScheduleName,
+    even_rounds,
+    part_of,
+    passes,
+    where,
+)
 from cosim.units import format_size
 
 _FP32 = 4
@@ -104,14 +113,23 @@ def activation_bytes(blocks: Blocks, number: int) -> int:
     return outer + tokens * (inner + scores) // tp + mlp
 
 
-def in_flight(schedule: str, stage: int, stages: int, micro_batches: int, chunks: int) -> float:
+def in_flight(schedule: ScheduleName, stage: int, stages: int, micro_batches: int, chunks: int) -> float:
     """Micro-batches whose activations a stage keeps at most, counted in passes through all its layers."""
     if schedule in ("gpipe", "looped_bfs"):
         return micro_batches
     if schedule == "1f1b":
         return min(stages - stage, micro_batches)
+    if schedule in PARTED:
+        return _most_kept(schedule, stage, stages, micro_batches, chunks) / chunks
     ahead = (stages - stage - 1) * 2 + (chunks - 1) * even_rounds(micro_batches, stages) + 1
     return min(ahead, micro_batches * chunks) / chunks
+
+
+def _most_kept(schedule: ScheduleName, stage: int, stages: int, micro_batches: int, chunks: int) -> int:
+    """Passes through a chunk whose activations there are at once: until weights' gradients are made."""
+    together = even_rounds(micro_batches, stages) if schedule in IN_ROUNDS else None
+    order = passes(schedule, stage, stages, micro_batches, chunks, together=together)
+    return max(accumulate(one.forward - one.ends for one in order))
 
 
 def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]], kept: Kept) -> Memory:
@@ -127,7 +145,8 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         numbers = [
             k
             for c in range(chunks)
-            for k in range(sum(counts[: c * deep + stage]), sum(counts[: c * deep + stage + 1]))
+            for part in [part_of(parallel.schedule, stage, c, deep)]
+            for k in range(sum(counts[:part]), sum(counts[: part + 1]))
         ]
         flying = in_flight(parallel.schedule, stage, deep, kept.micro_batches, chunks)
         each = sum(activation_bytes(blocks, number) for number in numbers)
@@ -137,7 +156,7 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         hidden = cut.own_tokens * m.hidden
         if stage == 0:
             activations += int(hidden * (_MASK if m.dropout else 0) * flying)
-        if stage == deep - 1:
+        if where(parallel.schedule, deep * chunks - 1, deep)[0] == stage:
             activations += (1 + m.ahead) * (2 * hidden * cut.width + blocks.logits_bytes)
             activations += int(m.ahead * activation_bytes(blocks, m.layers - 1) * flying)
         weights, gradients = own * kept.parameter_width, own * kept.gradient_width

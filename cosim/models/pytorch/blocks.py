@@ -15,10 +15,12 @@ from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import FUSED, TP, Cut
 from cosim.models.frameworks import PyTorch
 from cosim.models.parts import Layer, Weight
+from cosim.models.passes import Part
 from cosim.models.pytorch.experts import mixture
 from cosim.models.pytorch.operators import FP32, Operators
 from cosim.models.pytorch.sharding import Sharded
 from cosim.models.pytorch.tape import Tape, Tensor, pieces
+from cosim.models.schedule import PARTED
 
 
 class EagerBlocks(Blocks):
@@ -222,6 +224,7 @@ class Writer:
         dense = sum(weight.count for weight in self.weights if not weight.expert)
         experts = sum(weight.count for weight in self.weights if weight.expert)
         again = pieces(self.name, self.tape.forward[: self.tape.kept]) if recompute else ()
+        parts: tuple[Part, ...] = ("inputs", "weights") if self.cut.parallel.schedule in PARTED else ()
         return Layer(
             self.name,
             pieces(self.name, self.tape.forward),
@@ -230,4 +233,6 @@ class Writer:
             self.blocks.sharded(dense, experts),
             self.blocks.own_experts(experts),
             tuple(self.weights),
+            0,
+            *(pieces(self.name, self.tape.backward(out, part=part)) for part in parts),
         )

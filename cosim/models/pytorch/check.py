@@ -8,7 +8,7 @@ from cosim.gpu.gpus import DTYPE_BYTES
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.cut import FUSED
 from cosim.models.frameworks import PyTorch
-from cosim.models.schedule import even_rounds
+from cosim.models.schedule import IN_ROUNDS, PARTED, V_SHAPED, even_rounds
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
@@ -30,8 +30,10 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         raise ValueError(f"{name} is for training; {spec.task} has kernels of its own")
     if model.latent is not None:
         raise ValueError(f"{name} has no latent attention ({model.name}); leave framework out")
-    if p.schedule == "interleaved":
+    if p.schedule in IN_ROUNDS and p.pp > 1:
         even_rounds(spec.micro_batches, p.pp)
+    if p.schedule in PARTED and p.pp > 1:
+        _fits_parted(spec, model, framework)
     missing = {
         "sliding window (model.window): torch's attention makes all scores": model.window,
         "tokens predicted ahead (model.ahead)": model.ahead,
@@ -73,6 +75,32 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         _fits_compiled(spec, model, framework)
     if framework.async_tensor_parallel and p.tp > 1:
         _fits_async(spec, model, framework)
+
+
+def _fits_parted(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
+    """Refuse what has no backward in parts, or one that nobody should want."""
+    p = spec.parallel
+    fewest = 2 * p.pp if p.schedule == "dualpipev" else 1
+    needed = {
+        "compile: false: a compiled backward makes all gradients at once": not framework.compile,
+        "async_tensor_parallel: false": not framework.async_tensor_parallel or p.tp == 1,
+        "recompute: none: each weight's gradient would run its block again": spec.recompute == "none",
+        "no experts": model.experts is None,
+        "no recipe: its products make both gradients at once": spec.recipe is None,
+        "parallel.fsdp instead of dp alone: DDP doesn't see gradients that are made apart": (
+            p.fsdp > 1 or p.dp == 1
+        ),
+        "parallel.reshard: false: weights given up after forward have no gradients at the end": (
+            p.fsdp == 1 or not p.reshard
+        ),
+        "tied: false: first and last layers are on one stage": not model.tied or p.schedule not in V_SHAPED,
+        f"at least {fewest} micro-batches": spec.micro_batches >= fewest,
+    }
+    for what, is_so in needed.items():
+        if not is_so:
+            raise ValueError(
+                f"framework pytorch: schedule {p.schedule} needs {what}; or `schedule: interleaved`"
+            )
 
 
 def _fits_flat(spec: ModelWorkload, framework: PyTorch) -> None:

@@ -45,6 +45,12 @@ class DataParallelism:
     def backward_ends(self) -> None:
         """Of a micro-batch."""
 
+    def inputs_end(self) -> None:
+        """Of a micro-batch, of a pass that made no gradients of weights."""
+
+    def weights_end(self) -> None:
+        """Of a micro-batch, of a pass that made them by themselves."""
+
     def finish(self) -> None:
         """After the last backward of all: gradients are exchanged, and there."""
 

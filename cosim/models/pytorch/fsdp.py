@@ -49,6 +49,8 @@ class Unit:
     """Gradients of a micro-batch are there already, whole."""
     scattered: bool = False
     """Gradients of a micro-batch are there already, in shards."""
+    apart: bool = False
+    """Gradients that a pass of weights made are there, in the parameters' type."""
 
 
 class FullySharded(DataParallelism):
@@ -143,6 +145,18 @@ class FullySharded(DataParallelism):
             self._give_up(unit)
         elif unit is not None:
             self._gradients(unit)
+
+    def inputs_end(self) -> None:
+        """What passes of weights made before is taken over."""
+        for unit in self.units:
+            if unit.apart:
+                self._add(unit)
+
+    def weights_end(self) -> None:
+        """Their gradients are added to those that nobody took over."""
+        for unit in self.units:
+            self._add_apart(unit)
+            unit.apart = True
 
     # -- as a looped schedule asks for it --------------------------------------------------------------
 
@@ -293,6 +307,7 @@ class FullySharded(DataParallelism):
     def _gradients(self, unit: Unit) -> None:
         """After a unit's backward: exchanged, or added to those of micro-batches before."""
         training = self.training
+        self._add_apart(unit)
         alone = self.stage.stages == 1
         if alone and (training.reshard or training.micro_batches == 1):
             self._scatter(unit)
@@ -310,11 +325,19 @@ class FullySharded(DataParallelism):
             self.stage.issue(memory(weight.gradient * (2 * wide + width)) for weight in unit.weights)
         elif wide != width:
             self.stage.issue(memory(weight.gradient * (wide + width)) for weight in unit.weights)
-        unit.added = True
+        unit.added, unit.apart = True, False
+
+    def _add_apart(self, unit: Unit) -> None:
+        """Gradients to those that a pass of weights left."""
+        if unit.apart:
+            width = self.training.parameter_width
+            self.stage.issue(memory(3 * weight.gradient * width) for weight in unit.weights)
 
     def _scatter(self, unit: Unit) -> None:
         stage, training = self.stage, self.training
         ranks = stage.group_size(unit.axes)
+        if unit.apart and unit.added:
+            self._add(unit)
         read = training.gradient_width if unit.added else training.parameter_width
         for weight in unit.weights:
             if weight.gradient > weight.count:
@@ -348,7 +371,7 @@ class FullySharded(DataParallelism):
             each = tuple(memory(3 * weight.share(ranks) * training.kept_width) for weight in unit.weights)
             number = stage.on_stream(f"{name} added", REDUCED_STREAM, (number,), kernels=each)
         self.reduced.append(number)
-        unit.added, unit.scattered = False, True
+        unit.added, unit.apart, unit.scattered = False, False, True
 
 
 def _stream(axes: tuple[str, ...]) -> str:

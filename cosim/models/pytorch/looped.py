@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cosim.models.passes import Pass
 from cosim.models.pytorch.stage import EagerStage
-from cosim.models.schedule import Pass, even_rounds, passes
+from cosim.models.schedule import IN_ROUNDS, even_rounds, passes
 from cosim.workload.program import Program
 
 MOST_ACTIVE = 3
@@ -26,9 +27,12 @@ class LoopedStage(EagerStage):
     def program(self) -> Program:
         """The rank's program."""
         training = self.training
+        together = None
+        if training.schedule in IN_ROUNDS:
+            together = even_rounds(training.micro_batches, self.stages)
         order = passes(
             training.schedule, self.stage, self.stages, training.micro_batches, len(self.parts),
-            together=even_rounds(training.micro_batches, self.stages),
+            together=together,
         )  # fmt: skip
         left = [training.micro_batches] * len(self.parts)
         active: list[int] = []
@@ -40,11 +44,8 @@ class LoopedStage(EagerStage):
             posted = self._posted(one)
             self.data.have()
             self.wait(posted)
-            if one.forward:
-                self._forward()
-            else:
-                left[one.chunk] -= 1
-                self._backward(last=left[one.chunk] == 0)
+            left[one.chunk] -= one.ends
+            self._pass(one, last=left[one.chunk] == 0)
             self.close()
             sent += self._send(name, one)
             if left[one.chunk] == 0:
@@ -55,6 +56,13 @@ class LoopedStage(EagerStage):
         self.what, self.layer = ("", "optimizer"), "gradients and optimizer"
         self._finish()
         return Program(f"stage {self.stage}", tuple(self.operations))
+
+    def _pass(self, one: Pass, *, last: bool) -> None:
+        """``last``: the chunk's last of the iteration."""
+        if one.forward:
+            self._forward()
+        else:
+            self._backward(last=last)
 
     def _gather(self, active: list[int], wanted: Sequence[int]) -> None:
         """Chunks whose turn comes are fetched, ``active`` ones whose doesn't are given up."""

@@ -255,9 +255,13 @@ class Operators:
         """``torch.nn.RMSNorm``: one kernel each way; a number for each row is kept."""
         x = self._full(x)
         rows = x.count // x.shape[-1] * FP32
-        back = memory(3 * x.size_bytes + rows + 2 * weight.size_bytes)
         forward = memory(2 * x.size_bytes + rows + weight.size_bytes)
-        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight), lambda _: [back])
+
+        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
+            own, weights = 0 in needed, 1 in needed
+            yield memory((2 + own) * x.size_bytes + rows + (1 + weights) * weight.size_bytes)
+
+        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight), backward)
 
     def written_rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """As model code writes it: to fp32, the mean square, its root, back, times the weight."""
@@ -270,9 +274,13 @@ class Operators:
         x = self._full(x)
         rows = 2 * (x.count // x.shape[-1]) * FP32
         vectors = weight.size_bytes + bias.size_bytes
-        back = memory(3 * x.size_bytes + rows + 2 * vectors)
         forward = memory(2 * x.size_bytes + rows + vectors)
-        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight, bias), lambda _: [back])
+
+        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
+            own, weights = 0 in needed, 1 in needed
+            yield memory((2 + own) * x.size_bytes + rows + (1 + weights) * vectors)
+
+        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight, bias), backward)
 
     # -- positions ------------------------------------------------------------------------------------
 

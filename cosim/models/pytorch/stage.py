@@ -19,6 +19,7 @@ from itertools import chain
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer
 from cosim.models.parts import Exchange, Layer, Piece, Weight
+from cosim.models.passes import Pass
 from cosim.models.pytorch.data import DataParallelism
 from cosim.models.pytorch.experts import EP
 from cosim.models.pytorch.flat import FlatSharded
@@ -33,7 +34,7 @@ from cosim.models.pytorch.optimizer import (
 )
 from cosim.models.pytorch.replicas import Replicated
 from cosim.models.pytorch.training import EagerTraining
-from cosim.models.schedule import Pass, passes
+from cosim.models.schedule import passes
 from cosim.models.training import Timer, Training
 from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
 
@@ -52,10 +53,10 @@ class EagerStage(Issuer):
         self.what = ("", "forward")
         """Micro-batch and phase of what is issued."""
         self.layer = ""
-        last = len(chunks) - 1
+        ways = [Pass(True, 0, chunk) for chunk in range(len(chunks))]
         self.parts = [
-            ModelPart(self, layers, first=stage == 0 and k == 0, final=stage == stages - 1 and k == last)
-            for k, layers in enumerate(chunks)
+            ModelPart(self, layers, first=self._begins(one), final=self._ends(one))
+            for one, layers in zip(ways, chunks, strict=True)
         ]
         """What pipelining calls stages: each has a data parallelism of its own."""
         self.part = self.parts[0]
@@ -232,6 +233,8 @@ class EagerStage(Issuer):
         if self._begins(one) if one.forward else self._ends(one):
             return ()
         peer, tag = self._neighbour(one, -1 if one.forward else 1)
+        if peer.offset == 0:  # another chunk of this rank
+            return ()
         what = f"micro-batch {one.micro_batch} {'activations' if one.forward else 'gradients'}"
         issued = self.by_host(1, what, self.what[1])
         number = self._append(
@@ -246,6 +249,8 @@ class EagerStage(Issuer):
         if self._ends(one) if one.forward else self._begins(one):
             return ()
         peer, tag = self._neighbour(one, 1 if one.forward else -1, sending=True)
+        if peer.offset == 0:
+            return ()
         what = f"{name}{'activations' if one.forward else 'gradients'}"
         issued = self.by_host(1, what, self.what[1])
         number = self._append(
@@ -263,7 +268,7 @@ class EagerStage(Issuer):
         dense, experts = zip(*(part.data.kept() for part in self.parts), strict=True)
         groups = [list(chain.from_iterable(counts)) for counts in (dense, experts)]
         self._sum_gradients()
-        if self.stage == self.stages - 1 and training.merged_bytes and self.stages > 1:
+        if any(part.final for part in self.parts) and training.merged_bytes and self.stages > 1:
             self.issue([memory(2 * training.micro_batches * training.merged_bytes)])
         if training.clip and isinstance(self.data, FlatSharded):
             self.play(flat_clipping(groups[0], training.kept_width, training.shard_axes))

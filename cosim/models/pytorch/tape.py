@@ -16,6 +16,7 @@ from math import prod
 
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.parts import Exchange, Mark, Piece, Weight
+from cosim.models.passes import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +97,27 @@ class Tape:
             self._nodes.append(_TapeNode(out, inputs, backward))
         return out
 
-    def backward(self, *results: Tensor) -> list[TapeEvent]:
-        """What backward launches, given gradients of the results."""
+    def backward(self, *results: Tensor, part: Part = "whole") -> list[TapeEvent]:
+        """What backward launches, given gradients of the results.
+
+        ``part``: gradients of what the stretch was given alone (``torch.autograd.grad`` of inputs), or those
+        of weights, made of gradients that were kept where operators that lead to inputs read them
+        (``torch.distributed.pipelining``'s ``stage_backward_input`` and ``stage_backward_weight``).
+        """
         given: dict[int, int] = {id(result): 1 for result in results}
         made: list[TapeEvent] = []
+        leading = self._leading() if part != "whole" else frozenset()
         for node in reversed(self._nodes):
-            if id(node.out) not in given:
+            led = id(node.out) in leading
+            if not (id(node.out) in given or (part == "weights" and led)):
                 continue
-            needed = frozenset(place for place, tensor in enumerate(node.inputs) if tensor.grad)
+            needed = frozenset(
+                place
+                for place, tensor in enumerate(node.inputs)
+                if tensor.grad and (part == "whole" or (id(tensor) in leading) is (part == "inputs"))
+            )
+            if not needed:
+                continue
             made.extend(node.backward(needed))
             for place in sorted(needed):
                 tensor = node.inputs[place]
@@ -114,6 +128,21 @@ class Tape:
                 if tensor.weight is not None and not seen:
                     made.append(Ready(tensor.weight))
         return made
+
+    def _leading(self) -> frozenset[int]:
+        """Tensors by way of which gradients come to what the stretch was given, which no weight is."""
+        made = {id(node.out) for node in self._nodes}
+        leading: set[int] = set()
+        for node in self._nodes:
+            given = (
+                id(each)
+                for each in node.inputs
+                if each.grad and each.weight is None and (id(each) in leading or id(each) not in made)
+            )
+            found = set(given)
+            if found:
+                leading |= {*found, id(node.out)}
+        return frozenset(leading)
 
 
 def pieces(name: str, events: Iterable[TapeEvent]) -> tuple[Piece, ...]:

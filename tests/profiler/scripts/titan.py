@@ -271,6 +271,8 @@ if options.async_tp:
     torch._inductor.config._micro_pipeline_tp = True
     enable_symm_mem_for_group(mesh["tp"].get_group().group_name)
 parts = range(place, stages * options.chunks, stages)
+if options.schedule in ("ZBVZeroBubble", "DualPipeV"):
+    parts = (place, 2 * stages - 1 - place)
 each = options.layers // len(parts) // stages
 with device:
     models = [Transformer(each, part == 0, part == stages * options.chunks - 1) for part in parts]
