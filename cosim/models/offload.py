@@ -8,8 +8,9 @@ a layer's worth of parameters while the ones before are updated, which are store
 parameters are stored at the end. Of what lives remotely two layers' worth is on the GPU, as if all layers
 were equally large.
 
-Not modelled: activations in remote memory; a part of the parameters, gradients or states there and the rest
-not; an optimizer on the host; the norm of gradients that lie there already (it is summed as they are made).
+Activations are :mod:`cosim.models.activations`'s. Not modelled: a part of the parameters, gradients or states
+there and the rest not; an optimizer on the host; the norm of gradients that lie there already (it is summed
+as they are made).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from cosim.errors import WorkloadError
 from cosim.gpu.kernels import memory
@@ -44,6 +45,10 @@ class Offload(Spec):
     optimizer: Where = Field("auto", description="its states; auto: where it doesn't fit otherwise")
     gradients: Where = Field("auto", description="as optimizer; auto: after the optimizer's states")
     parameters: Where = Field("auto", description="as optimizer; auto: after the gradients")
+    activations: NonNegativeInt = Field(
+        0,
+        description="layers whose activations are there until backward (cpu_offloading_num_layers)",
+    )
 
     def parts(self, needed: Memory, layers: int, room: int | None) -> frozenset[str]:
         """What lives remotely of a job that needs so much and has so many ``layers`` on a stage; ``room`` of
@@ -115,12 +120,14 @@ class OffloadedStage(StageBuilder):
         first = one.chunk not in self.begun
         for place in range(len(layers)) if one.forward else reversed(range(len(layers))):
             layer = layers[place]
+            self._layer_begins(name, one, place)
             fetched = self._fetched(f"{name}{layer.name}", layer, phase, added=not one.forward and not first)
             self.started = self.last
             self.last = tuple(sorted({*self.last, *fetched}))
             slowed = bool(self.last_bucket) and not one.forward
             for step in self._steps_of(one, place):
                 self._run(name, step, phase, slowed=slowed)
+            self._layer_ends(name, one, place)
             if not one.forward:
                 self._gradients(f"{name}{layer.name}", layer, last=last)
         if not one.forward:

@@ -113,6 +113,12 @@ class StageBuilder(Issuer):
         for step in self._steps_of(one):
             self._run(name, step, "forward" if one.forward else "backward")
 
+    def _layer_begins(self, name: str, one: Pass, place: int) -> None:
+        """Where a stage runs layer by layer, for those that have something to do between."""
+
+    def _layer_ends(self, name: str, one: Pass, place: int) -> None:
+        """After a layer."""
+
     def _overlapped(self, name: str, chunk: int) -> None:
         """The last backward, layer by layer, full buckets leaving while it goes on."""
         for layer in reversed(self.chunks[chunk]):

@@ -60,6 +60,9 @@ class Training:
         forward passes go on, not all after the optimizer's step.
     remote
         What lives in remote memory, of :data:`OPTIMIZER`, :data:`GRADIENTS`, :data:`PARAMETERS`.
+    saved_bytes, layers_out
+        What a layer keeps until its backward, 0: layers don't all keep as much; and of how many it waits in
+        remote memory.
     overlap_exchanges
         Tensor-parallel gathers and scatters go on beside the products that they belong to, ring step by ring
         step.
@@ -86,6 +89,8 @@ class Training:
     overlap_exchanges: bool = False
     overlap_experts: bool = False
     remote: frozenset[str] = frozenset()
+    saved_bytes: int = 0
+    layers_out: int = 0
 
     def carried_on(self, *, paired: bool) -> tuple[tuple[str, str], ...]:
         """Exchanges between pieces that go on beside computation: collective and axis.

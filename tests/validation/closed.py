@@ -32,6 +32,8 @@ class Cluster:
     nic_rate: float
     nccl: Nccl
     latency_s: float = 2e-6
+    host_rate: float = 0.0
+    """Of a GPU's accesses to its host's memory, each way."""
 
 
 @dataclass
@@ -150,6 +152,8 @@ class _Durations:
             return self.known[key]
         if one.kind is OpKind.SEND:
             return one.size_bytes / self.boundary_rate()
+        if one.kind is OpKind.MEMORY and not one.duration_ps:
+            return one.size_bytes / self.cluster.host_rate
         return one.duration_ps / PS_PER_S
 
     def boundary_rate(self) -> float:

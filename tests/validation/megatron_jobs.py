@@ -29,6 +29,11 @@ GPUS = {
 DOMAIN = {"h100-sxm": 8, "b200": 8, "b300": 8, "gb200": 64, "gb300": 64}
 """GPUs that share an NVLink domain, of those that a job has."""
 NIC_BYTES = {"h100-sxm": 50e9, "b200": 50e9, "b300": 100e9, "gb200": 50e9, "gb300": 100e9}
+LAYERS_OUT = {("LLAMA3_70B", "gb200"): 40, ("LLAMA3_70B", "gb300"): 20}
+"""Layers whose activations wait in the host's memory (``cpu_offloading_num_layers``), of FP8 under FSDP."""
+HOST_BYTES = {"gb200": 225e9, "gb300": 225e9}
+"""A GPU's half of what NVLink-C2C carries each way (900 GB/s both ways: NVIDIA, "GB200 Grace Blackwell
+Superchip" data sheet), which two GPUs share."""
 RECIPES = {
     "BF16": None, "FP8": "fp8", "FP8-CS": "fp8", "FP8-MX": "mxfp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4",
 }  # fmt: skip
@@ -173,7 +178,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     framework: dict[str, Any] = {
         "kind": "megatron",
         "overlap_param_gather": not sharded,
-        "accumulation_fusion": True,
+        "accumulation_fusion": not sharded,  # Megatron-FSDP has none
         "fused_loss": True,
     }
     found: dict[str, Any] = {
@@ -200,6 +205,11 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
             framework |= more.pop("framework") | {"padded_experts": "tokendrop" in row.job["model"]}
             found |= more
     found["framework"] = framework
+    if sharded and (layers := LAYERS_OUT.get((row.model, row.gpu))):
+        found["offload"] = {
+            **dict.fromkeys(("optimizer", "gradients", "parameters"), "local"),
+            "activations": layers,
+        }
     if not sharded and row.replicas > 1:
         found["sharded_optimizer"] = True
     if row.recipe:

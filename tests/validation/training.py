@@ -45,7 +45,8 @@ def cluster(row: Row) -> Cluster:
     nccl = Nccl(system=system).model_copy(
         update={"rails": min(gpus, 64), "network_rate": gpus * nic * 8, "nvlink_rate": 240e9 * 8}
     )
-    return Cluster(gpus, SYSTEMS[system].link_rate * 1e6, nic, nccl)
+    host = megatron_jobs.HOST_BYTES.get(row.gpu, 0.0)
+    return Cluster(gpus, SYSTEMS[system].link_rate * 1e6, nic, nccl, host_rate=host)
 
 
 def predicted_s(row: Row) -> float:

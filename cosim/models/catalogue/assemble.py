@@ -86,11 +86,13 @@ class ShardedStage(StageBuilder):
         phase = "forward" if one.forward else "backward"
         slowed = not one.forward
         for place in places:
+            self._layer_begins(name, one, place)
             gather = self._gather(name, one, place, phase)
             self.started = self.last
             self.last = tuple(sorted({*self.last, *gather}))
             for step in self._steps_of(one, place):
                 self._run(name, step, phase, slowed=slowed)
+            self._layer_ends(name, one, place)
             if not one.forward and (last or self.training.reshard):
                 self._scatter(name, layers[place])
             if last and self.training.bucket is not None:

@@ -16,8 +16,15 @@ from cosim.models.catalogue.assemble import (
     stages,
 )
 from cosim.models.catalogue.blocks import Blocks
-from cosim.models.catalogue.cut import TP, Cut
-from cosim.models.catalogue.memory import Kept, Memory, adam_bytes, inference_memory, training_memory
+from cosim.models.catalogue.cut import FUSED, TP, Cut
+from cosim.models.catalogue.memory import (
+    Kept,
+    Memory,
+    adam_bytes,
+    inference_memory,
+    saved_bytes,
+    training_memory,
+)
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
@@ -154,6 +161,7 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
         and parallel.fsdp == 1,
         "overlap_exchanges": framework.tp_comm_overlap and parallel.sequence_parallel,
         "overlap_experts": framework.overlap_experts and parallel.ep > 1,
+        "saved_bytes": saved_bytes(blocks) if spec.recompute == "none" and spec.attention in FUSED else 0,
     }
     if parallel.fsdp == 1:
         return Training(**settings)

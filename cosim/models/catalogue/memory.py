@@ -31,6 +31,7 @@ from cosim.units import format_size
 
 _FP32 = 4
 _MASK = 1
+_OPERAND_BITS = {"fp8": 8, "mxfp8": 8, "nvfp4": 4}
 
 
 def adam_bytes(parameter_width: int) -> int:
@@ -111,6 +112,27 @@ def activation_bytes(blocks: Blocks, number: int) -> int:
     else:
         mlp = tokens * dense * m.ffn * w // tp
     return outer + tokens * (inner + scores) // tp + mlp
+
+
+def saved_bytes(blocks: Blocks) -> int:
+    """What Transformer Engine's dense layer keeps of a micro-batch until its backward; 0: it isn't one.
+
+    Inputs of both norms and what they make, queries, keys, values, attention's result, the MLP's halves and
+    their product. Operands of products are in the recipe's type, of which attention's result is then a second
+    copy.
+    """
+    m, cut = blocks.model, blocks.cut
+    if m.experts is not None or m.latent is not None or m.ahead:
+        return 0
+    own, tokens = cut.own_tokens, cut.tokens // blocks.tp
+    width = 8 * cut.width
+    operand = width if cut.recipe is None else _OPERAND_BITS[cut.recipe]
+    attention = (2 * m.heads + 2 * max(m.kv, blocks.tp)) * m.head * width
+    if operand != width:
+        attention += m.heads * m.head * operand
+    halves = (blocks.mlp_tensors - 1) * m.ffn * width
+    bits = own * 2 * m.hidden * (width + operand) + tokens * (attention + halves + m.ffn * operand)
+    return bits // 8
 
 
 def in_flight(schedule: ScheduleName, stage: int, stages: int, micro_batches: int, chunks: int) -> float:

@@ -15,6 +15,7 @@ from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu, build_gpu
 from cosim.gpu.kernels import memory
 from cosim.host.contract import HostSpec
+from cosim.models.activations import with_activations_out
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
@@ -262,7 +263,11 @@ class ModelWorkload(TrainedWorkload):
         except ValueError as error:
             raise WorkloadError(str(error)) from error
         room = None if gpu.memory is None else gpu.memory - self.memory_reserve
-        job = self.job() if self.offload is None else offloaded(self.job(), self.offload, room)
+        job = self.job()
+        if self.offload is not None:
+            job = offloaded(job, self.offload, room)
+            if self.offload.activations:
+                job = with_activations_out(job, self.offload.activations)
         overlaps = job.training.bucket is not None and self.task == "training"
         timer: Timer = gpu.timer(self.dtype)
         if (factor := self.framework.stretch(self.parallel.world_size)) > 1:
