@@ -207,6 +207,9 @@ class PyTorch(Framework):
         " (BACKWARD_PRE), or after (BACKWARD_POST)",
     )
 
+    checkpoint_every: PositiveInt = Field(
+        1, description="recompute: of so many blocks one is checkpointed, the last of them"
+    )
     async_tensor_parallel: bool = Field(
         False,
         description="blocks gather and scatter beside their products, part by part, through symmetric memory",

@@ -188,7 +188,7 @@ def test_a_norm_that_is_written_out_is_eight_operators() -> None:
         ({"model": {**DENSE, "ahead": 1}}, r"no tokens predicted ahead \(model.ahead\)"),
         ({"model": {**DENSE, "scaled_positions": True}}, r"no scaled positions"),
         ({"parallel": {"tp": 8}}, "kv_heads 4 isn't a multiple of tp 8"),
-        ({"recompute": "selective"}, "selective is Megatron-LM's"),
+        ({"recompute": ["norm"]}, "operators by name are Megatron-LM's"),
         ({"sharded_optimizer": True, "parallel": {"dp": 2}}, "reshard: false"),
         ({"gradient_dtype": "bf16", "parallel": {"dp": 2}}, "gradients have their parameter's type, fp32"),
         ({"model": EXPERTS, "parallel": {"ep": 2, "fsdp": 3}}, "fsdp 3 isn't a multiple of ep 2"),

@@ -223,6 +223,16 @@ CASES: dict[str, Case] = {
     "fsdp-accumulate": _titan("", {"fsdp": 8}, micro_batches=3),
     "fsdp-zero2-accumulate": _titan("--no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3),
     "fsdp-checkpoint": _titan("--checkpoint", {"fsdp": 8}, given={"recompute": "full"}, batch=2),
+    "fsdp-selective": _titan(
+        "--checkpoint --selective", {"fsdp": 8}, given={"recompute": "selective"}, batch=2
+    ),
+    "fsdp-tp-selective": _titan(
+        "--checkpoint --selective --tp 2", {"fsdp": 4, "tp": 2}, given={"recompute": "selective"}
+    ),
+    "fsdp-every-second": _titan(
+        "--checkpoint --checkpoint_every 2", {"fsdp": 8}, given={"recompute": "full"}, sizes={"layers": 4},
+        framework={"checkpoint_every": 2},
+    ),
     "fsdp1": _titan("--fsdp1", {"fsdp": 8}, framework={"fsdp_version": 1}),
     "fsdp1-late": _titan(
         "--fsdp1 --checkpoint --prefetch-late", {"fsdp": 8}, given={"recompute": "full"}, batch=2,

@@ -62,6 +62,11 @@ class Blocks:
         width = self.cut.width if self.cut.fused_loss else _FP32
         return self.cut.tokens * self.vocabulary // self.tp * width
 
+    def checkpointed_bytes(self, number: int) -> int | None:  # noqa: ARG002 - for those that tell layers apart
+        """What is kept of a micro-batch of a layer that backward runs again as a whole; None: it doesn't."""
+        own = self.cut.own_tokens * self.model.hidden * self.cut.width
+        return own if self.cut.recompute == "full" else None
+
     # -- layers ---------------------------------------------------------------------------------------
 
     def layer(self, number: int) -> Layer:

@@ -87,8 +87,9 @@ def activation_bytes(blocks: Blocks, number: int) -> int:
     """What a layer keeps of a micro-batch until its backward."""
     m, cut, tp = blocks.model, blocks.cut, blocks.tp
     w, tokens, own = cut.width, cut.tokens, cut.own_tokens
-    if cut.recompute == "full":
-        return own * m.hidden * w  # its input
+    checkpointed = blocks.checkpointed_bytes(number)
+    if checkpointed is not None:
+        return checkpointed
     mask = _MASK * m.hidden if m.dropout else 0
     inputs = 2 if cut.runs_again("norm") else 4  # of two norms, attention and MLP
     outer = own * (inputs * m.hidden * w + 2 * mask)  # and masks
@@ -173,7 +174,9 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         flying = in_flight(parallel.schedule, stage, deep, kept.micro_batches, chunks)
         each = sum(activation_bytes(blocks, number) for number in numbers)
         activations = int(each * flying)
-        if cut.recompute == "full" and numbers:  # while a layer is run again, it keeps everything
+        if any(
+            blocks.checkpointed_bytes(number) is not None for number in numbers
+        ):  # while a layer is run again, it keeps everything
             activations += max(activation_bytes(_fully(blocks), number) for number in numbers)
         hidden = cut.own_tokens * m.hidden
         if stage == 0:

@@ -3,7 +3,9 @@
 As torchtitan and Hugging Face's transformers write Llama (Touvron et al., arXiv 2302.13971): projections of
 their own for queries, keys and values, and for both halves of a gated MLP; GPT's with biases and dropout.
 Backward is autograd's, by ``tape``. Full recomputation is ``torch.utils.checkpoint`` of each block, which
-stops as soon as everything that backward needs is there: without the block's last product.
+stops as soon as everything that backward needs is there: without the block's last product. Selective is
+torchtitan's checkpointing by operator (``create_selective_checkpoint_contexts``): results of every second
+product, of attention and of what is scattered are saved, all else runs again.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.blocks import Blocks
-from cosim.models.catalogue.cut import FUSED, TP, Cut
+from cosim.models.catalogue.cut import FUSED, TP, Cut, Recompute
 from cosim.models.frameworks import PyTorch
 from cosim.models.parts import Layer, Weight
 from cosim.models.passes import Part
@@ -29,6 +31,8 @@ class EagerBlocks(Blocks):
     def __init__(self, model: TransformerModel, cut: Cut, framework: PyTorch, *, autocast: bool) -> None:
         super().__init__(model, cut)
         self.framework, self.autocast = framework, autocast
+        self.saved: dict[int, int] = {}
+        """Bytes that a selective checkpoint of each block saves of a micro-batch."""
 
     @property
     def mlp_tensors(self) -> int:
@@ -52,7 +56,21 @@ class EagerBlocks(Blocks):
             out = mixture(made, self.model.experts, between, inner)
         else:
             out = made.mlp(between, inner, self.model.ffn)
-        return made.layer(out, recompute=self.cut.recompute == "full")
+        self.saved[number] = made.tape.saved
+        return made.layer(out, again=self.again(number))
+
+    def again(self, number: int) -> Recompute:
+        """What backward runs again of a block: all of it, what isn't saved by operator, or nothing."""
+        last_of_some = (number + 1) % self.framework.checkpoint_every == 0
+        return self.cut.recompute if last_of_some and isinstance(self.cut.recompute, str) else "none"
+
+    def checkpointed_bytes(self, number: int) -> int | None:
+        """See :meth:`Blocks.checkpointed_bytes`; by operator, with what is saved."""
+        again = self.again(number)
+        if again == "none":
+            return None
+        saved = self.saved[number] if again == "selective" else 0
+        return self.cut.own_tokens * self.model.hidden * self.cut.width + saved
 
     def written(self, name: str) -> Writer:
         """A block that is to be written."""
@@ -219,17 +237,18 @@ class Writer:
             weights = at.dropout(weights)
         return at.copy(at.product(weights, v))
 
-    def layer(self, out: Tensor, *, recompute: bool = False) -> Layer:
+    def layer(self, out: Tensor, *, again: Recompute = "none") -> Layer:
         """What was written, both ways."""
         dense = sum(weight.count for weight in self.weights if not weight.expert)
         experts = sum(weight.count for weight in self.weights if weight.expert)
-        again = pieces(self.name, self.tape.forward[: self.tape.kept]) if recompute else ()
+        whole, some = self.tape.kept
+        events = {"none": [], "full": self.tape.forward[:whole], "selective": self.tape.again[:some]}[again]
         parts: tuple[Part, ...] = ("inputs", "weights") if self.cut.parallel.schedule in PARTED else ()
         return Layer(
             self.name,
             pieces(self.name, self.tape.forward),
             pieces(self.name, self.tape.backward(out)),
-            again,
+            pieces(self.name, events),
             self.blocks.sharded(dense, experts),
             self.blocks.own_experts(experts),
             tuple(self.weights),

@@ -50,8 +50,13 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         raise ValueError(
             f"{name}: DTensor shards whole heads: kv_heads {model.kv} isn't a multiple of tp {p.tp}"
         )
-    if spec.recompute not in ("none", "full"):
-        raise ValueError(f"{name} recomputes whole blocks or nothing; selective is Megatron-LM's")
+    if not isinstance(spec.recompute, str):
+        raise ValueError(
+            f"{name} recomputes blocks (full), what isn't saved of them by operator (selective), or nothing;"
+            " operators by name are Megatron-LM's"
+        )
+    if spec.recompute == "selective":
+        _fits_selective(spec, model, framework)
     if spec.sharded_optimizer:
         raise ValueError(
             f"{name}: shard the optimizer by `parallel: {{fsdp: ..., reshard: false}}` (ZeRO stage 2)"
@@ -101,6 +106,19 @@ def _fits_parted(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
             raise ValueError(
                 f"framework pytorch: schedule {p.schedule} needs {what}; or `schedule: interleaved`"
             )
+
+
+def _fits_selective(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
+    """Refuse what torchtitan's list of saved operators isn't of, or isn't compared with a profile."""
+    needed = {
+        "compile: false": not framework.compile,
+        "async_tensor_parallel: false": not framework.async_tensor_parallel or spec.parallel.tp == 1,
+        "no experts": model.experts is None,
+        "no recipe: its products are no operators that are saved": spec.recipe is None,
+    }
+    for what, is_so in needed.items():
+        if not is_so:
+            raise ValueError(f"framework pytorch: recompute: selective needs {what}; or `recompute: full`")
 
 
 def _fits_flat(spec: ModelWorkload, framework: PyTorch) -> None:
@@ -178,6 +196,7 @@ def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, 
             "it is of fsdp_version 1; FSDP2 gathers early",
         ),
         "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
+        "checkpoint_every": (spec.recompute == "none", "recompute is none: nothing is checkpointed"),
         "async_tensor_parallel": (p.tp == 1, "tp is 1: a layer is whole"),
         "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
         "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),

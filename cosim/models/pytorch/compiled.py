@@ -40,19 +40,19 @@ class CompiledBlocks(EagerBlocks):
 
     def layer(self, number: int) -> Layer:
         """One block."""
-        return CompiledBlock(self, f"layer {number}").whole()
+        return CompiledBlock(self, f"layer {number}", again=self.again(number) == "full").whole()
 
 
 class CompiledBlock(Writer):
     """A block being written: library calls in order, fused kernels between them."""
 
-    def __init__(self, blocks: EagerBlocks, name: str) -> None:
+    def __init__(self, blocks: EagerBlocks, name: str, *, again: bool) -> None:
         super().__init__(blocks, name)
         self.state = self.input()
         names = ("attention norm", "mlp norm")
         summed = TP if self.tp > 1 else ()
         self.norms = [self.weight(name, self.model.hidden, summed=summed) for name in names]
-        self.again = self.cut.recompute == "full"
+        self.again = again
         self.recomputed: list[TapeEvent] = []
 
     def whole(self) -> Layer:

@@ -77,9 +77,13 @@ class Operators:
             x, weight = self.cast(x, self.width), self.cast(weight, self.width)
             bias = None if bias is None else self.cast(bias, self.width)
         rule = self.rule(x, weight, bias, recipe=recipe)
-        return self.tape.run(
-            rule.forward, rule.out, (x, weight) if bias is None else (x, weight, bias), rule.backward
-        )
+        if bias is not None:  # another operator
+            return self.tape.run(rule.forward, rule.out, (x, weight, bias), rule.backward)
+        self.tape.products += 1
+        if self.tape.products % 2 == 0:
+            return self.tape.run(rule.forward, rule.out, (x, weight), rule.backward)
+        saved = rule.out.size_bytes
+        return self.tape.run(rule.forward, rule.out, (x, weight), rule.backward, again=(), saved=saved)
 
     def rule(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, *, recipe: bool = False) -> Rule:
         """What a linear layer launches. See :meth:`linear`."""
@@ -142,7 +146,8 @@ class Operators:
             version=version,
         )  # fmt: skip
         back = replace(attention_backward(forward), flops=again, bytes_moved=moved + gradients)
-        return self.tape.run([forward], out, (q, k, v), lambda _: [back])
+        saved = out.size_bytes + sums
+        return self.tape.run([forward], out, (q, k, v), lambda _: [back], again=(), saved=saved)
 
     # -- element by element ---------------------------------------------------------------------------
 

@@ -45,7 +45,11 @@ class Sharded:
             reduce = Exchange("all_reduce", TP, x.size_bytes)
             return self.tape.run([reduce], Tensor(x.shape, x.width), (x,), lambda _: (), keeps=False)
         out = self.own(x)
-        return self.tape.run(self.scatter(x), out, (x,), lambda _: self.gather(out, x), keeps=False)
+        copied, scattered = self.scatter(x)
+        return self.tape.run(
+            [copied, scattered], out, (x,), lambda _: self.gather(out, x), keeps=False, again=[copied],
+            saved=out.size_bytes,
+        )  # fmt: skip
 
     def whole(self, x: Tensor) -> Tensor:
         """All ranks' tokens of what each has its own of."""

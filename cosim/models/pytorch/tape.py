@@ -70,8 +70,13 @@ class Tape:
     """What a stretch of a model launches; ``forward`` grows as operators are called."""
 
     forward: list[TapeEvent] = field(default_factory=list)
-    kept: int = 0
-    """How much of ``forward`` there was when the last operator that keeps something for backward began."""
+    again: list[TapeEvent] = field(default_factory=list)
+    """Those of ``forward`` that a selective checkpoint runs again."""
+    kept: tuple[int, int] = (0, 0)
+    """How much of both there was when the last operator that keeps something for backward began."""
+    products: int = 0
+    saved: int = 0
+    """Bytes of results that a selective checkpoint saves."""
     _nodes: list[_TapeNode] = field(default_factory=list)
 
     def run(
@@ -82,16 +87,22 @@ class Tape:
         backward: Callable[[frozenset[int]], Iterable[TapeEvent]],
         *,
         keeps: bool = True,
+        again: Iterable[TapeEvent] | None = None,
+        saved: int = 0,
     ) -> Tensor:
         """An operator: what it launches, its result, and ``backward(needed)``, what its gradient launches.
 
         ``needed`` are the places among ``inputs`` whose gradient is asked for. ``keeps``: backward needs
-        something that this operator read or made.
+        something that this operator read or made. ``again``: what a selective checkpoint runs again of it, if
+        not all, saving so many bytes of its results.
         """
         wanted = any(each.grad for each in inputs)
         if keeps and wanted:
-            self.kept = len(self.forward)
+            self.kept = len(self.forward), len(self.again)
+        events = tuple(events)
         self.forward.extend(events)
+        self.again.extend(events if again is None else again)
+        self.saved += saved
         out.grad = wanted
         if wanted:
             self._nodes.append(_TapeNode(out, inputs, backward))

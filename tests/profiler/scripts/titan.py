@@ -27,13 +27,14 @@ from torch.distributed.tensor.parallel import (
     loss_parallel,
     parallelize_module,
 )
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 parser = argparse.ArgumentParser()
 sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, seq=256, batch=1)
-counts = dict(microbatches=1, dp=1, tp=1, pp=1, chunks=1, experts=0, top_k=2, ep=1)
+counts = dict(microbatches=1, dp=1, tp=1, pp=1, chunks=1, experts=0, top_k=2, ep=1, checkpoint_every=1)
 for name, value in {**sizes, **counts}.items():
     parser.add_argument(f"--{name}", type=int, default=value)
-switches = "no-reshard loss-parallel checkpoint ddp bf16 fused hf-norm compile async-tp fsdp1 prefetch-late"
+switches = "no-reshard loss-parallel checkpoint selective ddp bf16 fused hf-norm compile async-tp fsdp1 prefetch-late"
 for name in switches.split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
@@ -222,6 +223,28 @@ def tensor_parallel(model, mesh):
     parallelize_module(model, mesh, ends)
 
 
+SAVED = {
+    torch.ops.aten.mm.default,
+    torch.ops.aten._scaled_dot_product_flash_attention.default,
+    torch.ops.aten._scaled_dot_product_efficient_attention.default,
+    torch.ops._c10d_functional.reduce_scatter_tensor.default,
+}
+
+
+def every_second_product():
+    """torchtitan's selective checkpointing by operator."""
+    products = {False: 0, True: 0}
+
+    def policy(ctx, operator, *_, **__):
+        if operator == torch.ops.aten.mm.default:
+            products[ctx.is_recompute] += 1
+            if products[ctx.is_recompute] % 2 == 0:
+                return CheckpointPolicy.PREFER_RECOMPUTE
+        return CheckpointPolicy.MUST_SAVE if operator in SAVED else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
 def fully_sharded(model, mesh):
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     settings = {"mesh": mesh, "mp_policy": policy}
@@ -283,8 +306,10 @@ for number, model in enumerate(models):
     if options.tp > 1:
         tensor_parallel(model, mesh["tp"])
     if options.checkpoint:
+        more = {"context_fn": every_second_product} if options.selective else {}
         for k, layer in enumerate(model.layers):
-            model.layers[k] = checkpoint_wrapper(layer, preserve_rng_state=False)
+            if (k + 1) % options.checkpoint_every == 0:
+                model.layers[k] = checkpoint_wrapper(layer, preserve_rng_state=False, **more)
     if options.compile:
         for layer in model.layers:
             layer.compile()
