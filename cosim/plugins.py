@@ -125,7 +125,7 @@ _FROM = {
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
     "cosim.gpu.gpus": "DType Gpu",
-    "cosim.gpu.kernels": "Kernel KernelKind fused_attention matmul matmul_backward memory",
+    "cosim.gpu.kernels": "Kernel KernelKind fused_attention matmul matmul_backward memory scan",
     "cosim.host.contract": "HostSpec",
     "cosim.host.hosts": "Host",
     "cosim.memory.contract": "MemorySpec",

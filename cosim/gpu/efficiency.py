@@ -134,6 +134,13 @@ class Efficiency(Spec):
         True,
         description="under a causal mask its longest blocks go first (FlashAttention-3); or in any order",
     )
+    scan_peak: float = Field(
+        0.25,
+        ge=0.02,
+        le=1,
+        description="fraction of peak FLOP/s of the products within a state space's chunks (Mamba-2's kernels"
+        " in Triton)",
+    )
     memory_peak: float = Field(
         0.759, ge=0.3, le=1, description="fraction of the memory rate that element-wise kernels reach"
     )

@@ -27,6 +27,7 @@ class KernelKind(Enum):
     MATMUL = "matmul"
     ATTENTION = "attention"
     ATTENTION_BACKWARD = "attention backward"
+    SCAN = "scan"
     MEMORY = "memory"
 
 
@@ -40,6 +41,7 @@ class Kernel:
     memory, numbers, as far as a common divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are
     of that type, its result is not. ``spared``: multiprocessors that a product leaves to others.
     ``returned``: what a backward pass has for it, where that isn't one and a half times its traffic.
+    A scan, products of small tiles within a sequence's chunks, has FLOPs and bytes alone.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
     numbers of a head; zeros where nobody knows. ``causal``: a query sees the keys before it, and ``flops``
@@ -60,7 +62,7 @@ class Kernel:
     version: AttentionVersion = "newest"
     issued: int | None = None
     spared: int = 0
-    returned: Kernel | None = None
+    returned: tuple[Kernel, ...] | None = None
 
     @property
     def operators(self) -> int:
@@ -82,9 +84,20 @@ def matmul(
     return Kernel(KernelKind.MATMUL, flops, moved, batch, rows, inner, columns, stride=apart)
 
 
-def memory(size_bytes: int, *, launches: int = 1, issued: int | None = None) -> Kernel:
+def memory(
+    size_bytes: int,
+    *,
+    launches: int = 1,
+    issued: int | None = None,
+    returned: tuple[Kernel, ...] | None = None,
+) -> Kernel:
     """Element by element: ``size_bytes`` read and written, arithmetic that doesn't count."""
-    return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued)
+    return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued, returned=returned)
+
+
+def scan(flops: int, size_bytes: int) -> Kernel:
+    """A kernel of a state space's chunks (Dao and Gu, arXiv 2405.21060, section 6)."""
+    return Kernel(KernelKind.SCAN, flops, size_bytes)
 
 
 def fused_attention(

@@ -25,6 +25,8 @@ as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, secti
 sequences. With narrow operands its products are faster, its exponentials aren't. Under a causal mask the last
 block of queries has the most to do: no kernel ends before it.
 
+A scan takes as long as its bytes, as element-wise kernels do, or its products at ``scan_peak``.
+
 A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
 (``sustained_clock``), and its host's ``gap_time`` passes between two. ``GpuTimer(..., alone=True)`` leaves
 both out, as benchmarks of kernels do.
@@ -93,10 +95,12 @@ class GpuTimer:
         arithmetic_s = 0.0
         if kernel.kind is KernelKind.MATMUL:
             arithmetic_s = self._matmul_s(kernel)
+        elif kernel.kind is KernelKind.SCAN:
+            arithmetic_s = kernel.flops / (self._peak * self.gpu.efficiency.scan_peak)
         elif kernel.kind is not KernelKind.MEMORY:
             arithmetic_s = self._attention_s(kernel)
         moving_s = self._memory_s(kernel.bytes_moved)
-        if kernel.kind is KernelKind.MEMORY:
+        if kernel.kind in (KernelKind.MEMORY, KernelKind.SCAN):
             moving_s *= self._slower
         return int(max(moving_s, arithmetic_s) * PS_PER_S) + self._each_ps * kernel.launches
 

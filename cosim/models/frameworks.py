@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cosim.gpu.gpus import DType
-from cosim.models.catalogue.cut import Dispatcher, Graphed
+from cosim.models.catalogue.cut import Dispatcher, Graphed, Linear, Recipe
 from cosim.models.contract import Framework
 from cosim.models.schedule import PARTED
 from cosim.spec import Spec
@@ -84,6 +84,16 @@ class Megatron(MegatronSettings, Framework):
     fp8_output_proj: bool = Field(
         False, description="recipe mxfp8: the products of logits have FP8 operands, too (fp8_output_proj)"
     )
+    recipes: dict[Linear, Recipe | Literal["none"]] = Field(
+        {},
+        description="linear layers whose recipe isn't the workload's, {attention: none, mamba_out: mxfp8}"
+        " (a quant_recipe); ahead: none or as the others",
+    )
+    wide_layers: tuple[NonNegativeInt, NonNegativeInt] = Field(
+        (0, 0),
+        description="layers at the beginning and at the end whose operands no recipe makes narrow"
+        " (first_last_layers_bf16)",
+    )
     dispatcher: Dispatcher = Field(
         "all_to_all",
         description="tokens go once to each expert; deepep, as HybridEP: once to each rank, or host",
@@ -117,6 +127,11 @@ class Megatron(MegatronSettings, Framework):
         description="experts' all-to-alls go on beside another micro-batch's computation (1F1B overlap)",
     )
 
+    @property
+    def recipes_of(self) -> tuple[tuple[Linear, Recipe | None], ...]:
+        """For a cut."""
+        return tuple((name, None if one == "none" else one) for name, one in self.recipes.items())
+
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
         """See :meth:`Framework.job`."""
         from cosim.models.catalogue.jobs import local_job, megatron_job
@@ -137,8 +152,20 @@ class Megatron(MegatronSettings, Framework):
             )
         if workload.parallel.schedule == "interleaved":
             divides("micro-batches", workload.micro_batches, "pp", workload.parallel.pp)
+        self._check_recipes(workload)
         if self.transformer_impl == "local":
             fits_local(workload, model)
+
+    def _check_recipes(self, workload: ModelWorkload) -> None:
+        """Refuse recipes of linear layers that aren't one family: FP4 beside FP8, FP8 of two kinds."""
+        whole = workload.recipe
+        for name, one in self.recipes.items():
+            if whole is None and one != "none":
+                raise ValueError(f"framework.recipes: {name}: {one} needs a recipe of the workload's")
+            beside = {"none", whole, *(("mxfp8",) if whole == "nvfp4" else ())}
+            if whole is not None and one not in (beside if name != "ahead" else {"none", whole}):
+                known = ", ".join(sorted(str(each) for each in beside))
+                raise ValueError(f"framework.recipes: {name}: {one} beside recipe {whole}; {known} would do")
 
     def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:
         """Of what the parallelism doesn't have."""
@@ -149,6 +176,11 @@ class Megatron(MegatronSettings, Framework):
         idle += [(name, "ep is 1: nobody sends tokens") for name in sent if p.ep == 1 and name in given]
         if p.ep > 1 and self.expert_hosts == 1 and "dispatcher_efficiency" in given:
             idle.append(("dispatcher_efficiency", "expert_hosts is 1: no token goes to another host"))
+        if workload.recipe is None:
+            narrow = ("recipes", "wide_layers")
+            idle += [
+                (name, "there is no recipe: operands are as they are") for name in narrow if name in given
+            ]
         if workload.recipe != "mxfp8" and self.fp8_output_proj:
             idle.append(("fp8_output_proj", "recipe isn't mxfp8"))
         if not workload.model.is_uneven():

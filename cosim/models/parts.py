@@ -157,8 +157,8 @@ def _join(pieces: Sequence[Piece]) -> Piece:
     return Piece(name, kernels, pieces[-1].then, pieces[-1].beside, mark=pieces[-1].mark)
 
 
-def overlapped(pieces: Sequence[Piece], carried_on: Sequence[tuple[str, str]]) -> list[Piece]:
-    """Exchanges beside computation, those of ``carried_on`` (collective, axis): a tensor-parallel gather
+def overlapped(pieces: Sequence[Piece], carried_on: Sequence[tuple[str, ...]]) -> list[Piece]:
+    """Exchanges beside computation, those of ``carried_on`` (collective, axes): a tensor-parallel gather
     beside what reads its result, a scatter beside what made it; an all-to-all beside what comes after it.
 
     Both go ring step by ring step (Transformer Engine's userbuffers, PyTorch's async tensor parallelism);

@@ -66,6 +66,8 @@ class Training:
     overlap_exchanges
         Tensor-parallel gathers and scatters go on beside the products that they belong to, ring step by ring
         step.
+    ep_axes
+        Along which experts' tokens go.
     overlap_experts
         All-to-alls of experts go on beside computation, another micro-batch's (which takes as long as what
         follows them), in passes that have another beside them.
@@ -88,14 +90,15 @@ class Training:
     overlap_parameters: bool = False
     overlap_exchanges: bool = False
     overlap_experts: bool = False
+    ep_axes: tuple[str, ...] = ("ep",)
     remote: frozenset[str] = frozenset()
     saved_bytes: int = 0
     layers_out: int = 0
 
-    def carried_on(self, *, paired: bool) -> tuple[tuple[str, str], ...]:
-        """Exchanges between pieces that go on beside computation: collective and axis.
+    def carried_on(self, *, paired: bool) -> tuple[tuple[str, ...], ...]:
+        """Exchanges between pieces that go on beside computation: collective and axes.
 
         ``paired``: of a pass beside which a pass of another micro-batch runs.
         """
         tensor = (("all_gather", "tp"), ("reduce_scatter", "tp")) if self.overlap_exchanges else ()
-        return (*tensor, *((("all_to_all", "ep"),) if self.overlap_experts and paired else ()))
+        return (*tensor, *((("all_to_all", *self.ep_axes),) if self.overlap_experts and paired else ()))

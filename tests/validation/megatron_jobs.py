@@ -58,6 +58,13 @@ MODELS: dict[str, Any] = {
         "head_dim": 128, "head_norms": True, "ffn": 6144, "vocabulary": 151936, "sequence": 4096,
         "experts": {"num": 128, "top_k": 8, "ffn": 768},
     },
+    "Nemotron_3_Nano": "nemotron-3-nano",
+    "Nemotron_3_5_Lightning": {
+        "kind": "nemotron-3-nano", "name": "Nemotron 3.5 Lightning", "ahead": 2, "ahead_pattern": "*E",
+        "ahead_shared": True,
+    },
+    "Nemotron_3_Super": {"kind": "nemotron-3-super", "ahead": 2},
+    "Nemotron_3_Ultra": {"kind": "nemotron-3-ultra", "ahead": 2},
     "GPT OSS 120B": {
         "kind": "transformer", "name": "GPT-OSS 120B", "layers": 36, "hidden": 2880, "heads": 64,
         "kv_heads": 8, "head_dim": 64, "scaled_positions": True, "ffn": 2880, "vocabulary": 201088,
@@ -144,14 +151,10 @@ class Row:
 
     def why_not(self) -> str:
         """Why it can't be stated; nothing where it can."""
-        if self.model.startswith("Nemotron"):
-            return "Mamba-2 layers between attention: the catalogue has none"
         if self.model.startswith("DeepSeekV4"):
             return "sparse attention whose sizes aren't published"
         if "SFT" in self.job["extra"] or "LoRA" in self.job["extra"]:
             return "fine-tuning on packed sequences whose lengths the table doesn't say"
-        if self.replicas % self.number("ep"):
-            return f"ep {self.number('ep')} spans tensor- and data-parallel ranks ({self.replicas} replicas)"
         if self.micro_batches == 0 or self.number("gbs") % (self.replicas * self.number("mbs")):
             return "the batch doesn't divide over replicas and micro-batches"
         if self.number("vp") > 1 and self.micro_batches % self.number("pp"):
@@ -171,6 +174,10 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     count = micro_batches or row.micro_batches
     parallel: dict[str, Any] = {"tp": row.number("tp"), "pp": row.number("pp"), "cp": row.number("cp")}
     parallel |= {"fsdp" if sharded else "dp": row.replicas, "ep": row.number("ep")}
+    if row.model == "Nemotron_3_Ultra":  # sharded among a rack's GPUs, as _apply_nemotron_3_ultra_fsdp_hsdp has it
+        sharded, parallel = True, parallel | {"fsdp": 64, "dp": row.replicas // 64}
+    if row.has_experts and row.number("tp") > 1:
+        parallel["etp"] = 1  # expert_tensor_parallel_size of every recipe
     if row.number("vp") > 1 and row.number("pp") > 1:
         parallel |= {"schedule": "interleaved", "virtual_stages": row.number("vp")}
     if row.layout is not None:
@@ -200,10 +207,12 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
             row.model, row.job["gpu"].removeprefix("DGX-"), precision, row.release, names
         )
         if recipe is not None:
-            ranks = row.number("ep") * row.number("tp")
+            ranks = row.number("ep")
             more = megatron_recipes.settings(recipe, ranks=ranks, domain=DOMAIN[row.gpu])
             framework |= more.pop("framework") | {"padded_experts": "tokendrop" in row.job["model"]}
             found |= more
+    if row.model.startswith("Nemotron"):
+        framework |= _of_nemotron(row)
     found["framework"] = framework
     if sharded and (layers := LAYERS_OUT.get((row.model, row.gpu))):
         found["offload"] = {
@@ -214,6 +223,19 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         found["sharded_optimizer"] = True
     if row.recipe:
         found["recipe"] = row.recipe
+    return found
+
+
+def _of_nemotron(row: Row) -> dict[str, Any]:
+    """What its recipes run in other types than the rest (``te_quant.cfg``, ``mixed_precision.py``)."""
+    found: dict[str, Any] = {}
+    if row.number("tp") > 1:
+        found["overlap_input_gradients"] = True
+    if row.recipe == "fp8":
+        found["wide_layers"] = (1, 1)
+    if row.recipe == "nvfp4":
+        found["wide_layers"] = (0, 14)
+        found["recipes"] = {"attention": "none", "latent": "none", "ahead": "none", "mamba_out": "mxfp8"}
     return found
 
 

@@ -5,6 +5,9 @@ Latent attention and shared experts: DeepSeek-V2 and V3, arXiv 2405.04434 and 24
 those of the published checkpoints; FLOPs count a multiply-add as two, and a causal mask saves nothing there
 (what kernels do under one is ``blocks``'). Sliding windows: Beltagy et al., arXiv 2004.05150.
 
+Hybrids (``pattern``) have layers of one kind each: Mamba-2, attention, an MLP or experts, as Nemotron-H,
+arXiv 2504.03624. Latent experts: Nemotron 3, arXiv 2512.20856.
+
 Tokens predicted ahead (``ahead``): DeepSeek-V3's section 2.2, a module for each, that training has and
 serving hasn't; a checkpoint's parameters are without them.
 
@@ -17,12 +20,18 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from cosim.models.catalogue.mamba import Mamba
 from cosim.models.contract import Model
 from cosim.spec import Spec
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
     from cosim.models.job import ModelJob
+
+
+MAMBA, ATTENTION, MLP, EXPERTS = "M", "*", "-", "E"
+"""Kinds of layers, by the letters of Megatron-Core's ``hybrid_layer_pattern``."""
+_KINDS = {MAMBA: "Mamba-2", ATTENTION: "attention", MLP: "an MLP", EXPERTS: "experts"}
 
 
 class Experts(Spec):
@@ -32,6 +41,10 @@ class Experts(Spec):
     top_k: PositiveInt = Field(description="routed experts that see a token")
     ffn: PositiveInt = Field(description="inner size of an expert")
     shared: NonNegativeInt = Field(0, description="experts that see every token")
+    shared_ffn: PositiveInt | None = Field(None, description="inner size of a shared expert; omitted: ffn")
+    latent: PositiveInt | None = Field(
+        None, description="routed experts see tokens projected to so many numbers (LatentMoE); omitted: whole"
+    )
     first_dense: NonNegativeInt = Field(0, description="layers at the beginning that have an MLP instead")
     biases: bool = Field(False, description="both products have a bias for each expert (GPT-OSS)")
     clamped: bool = Field(False, description="what goes into the gate is clamped before (GPT-OSS)")
@@ -41,6 +54,19 @@ class Experts(Spec):
         if self.top_k > self.num:
             raise ValueError(f"a token can't go to {self.top_k} of {self.num} experts")
         return self
+
+    @property
+    def shared_inner(self) -> int:
+        """Inner size of all shared experts together."""
+        return self.shared * (self.shared_ffn or self.ffn)
+
+    def width(self, hidden: int) -> int:
+        """Numbers of a token that a routed expert sees."""
+        return self.latent or hidden
+
+    def projections(self, hidden: int) -> int:
+        """Weights that project tokens to the latent and back."""
+        return 2 * hidden * (self.latent or 0)
 
 
 class Latent(Spec):
@@ -54,18 +80,28 @@ class Latent(Spec):
 
 
 class TransformerModel(Model):
-    """A transformer of your own sizes: dense or of experts, grouped-query or latent attention."""
+    """A transformer of your own sizes: dense, of experts, grouped-query or latent attention; or a hybrid."""
 
     layers: PositiveInt = Field(le=1_000_000, description="transformer layers")
+    pattern: str | None = Field(
+        None,
+        description="a letter for each layer: M Mamba-2, * attention, - an MLP, E experts; omitted: each"
+        " has attention and an MLP or experts",
+    )
+    mamba: Mamba | None = Field(None, description="pattern: sizes of its Mamba-2 layers")
     hidden: PositiveInt = Field(description="hidden size h")
-    heads: PositiveInt = Field(description="query heads")
+    heads: NonNegativeInt = Field(description="query heads; 0: no layer has attention")
     kv_heads: PositiveInt | None = Field(None, description="key and value heads; omitted: heads")
     head_dim: PositiveInt | None = Field(None, description="size of a head; omitted: hidden / heads")
-    ffn: PositiveInt = Field(description="inner size of the MLP")
+    ffn: NonNegativeInt = Field(description="inner size of the MLP; 0: no layer has one")
     gated: bool = Field(True, description="MLP of three matrices (SwiGLU), not two (GeLU)")
+    squared_relu: bool = Field(
+        False, description="gated: false: relu(x)^2 between the two matrices, not GeLU (Nemotron)"
+    )
     vocabulary: PositiveInt = Field(description="tokens in the vocabulary")
     sequence: PositiveInt = Field(description="sequence length it was trained with")
     positions: NonNegativeInt = Field(0, description="learned positions; 0: rotary ones, without parameters")
+    rotary: bool = Field(True, description="false: attention knows no positions (Nemotron-H)")
     scaled_positions: bool = Field(
         False, description="rotary positions' sines are scaled (YaRN): Megatron has no kernel for them in one"
     )
@@ -87,17 +123,72 @@ class TransformerModel(Model):
     ahead: NonNegativeInt = Field(
         0, description="tokens that training predicts beside the next: a layer, a projection, the head again"
     )
+    ahead_pattern: str | None = Field(
+        None, description="pattern: layers of what predicts a token ahead, as in `*E`; omitted: the last one"
+    )
+    ahead_shared: bool = Field(
+        False, description="all tokens ahead are predicted by one module, again and again (Nemotron 3)"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.head_dim is None and self.hidden % self.heads:
+        self._fits_pattern()
+        if self.squared_relu and self.gated:
+            raise ValueError("squared_relu is of two matrices: write `gated: false` beside it")
+        if self.head_dim is None and self.heads and self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} isn't a multiple of heads {self.heads}; give head_dim")
-        if self.heads % self.kv:
+        if self.heads and self.heads % self.kv:
             raise ValueError(f"heads {self.heads} isn't a multiple of kv_heads {self.kv}")
         if self.scaled_positions and (self.positions or self.latent):
             whose = "learned (`positions`)" if self.positions else "latent attention's, which have a kernel"
             raise ValueError(f"scaled_positions: the model's positions are {whose}; leave it out")
         return self
+
+    def _fits_pattern(self) -> None:
+        """Refuse layers of kinds that aren't there, and sizes that are missing or no layer's."""
+        for name in ("pattern", "ahead_pattern"):
+            text: str | None = getattr(self, name)
+            if text is not None and (wrong := sorted(set(text) - set(_KINDS))):
+                known = ", ".join(f"{letter} {kind}" for letter, kind in _KINDS.items())
+                raise ValueError(f"{name} has a layer {wrong[0]!r}; there are {known}")
+        if self.pattern is not None and len(self.pattern) != self.layers:
+            raise ValueError(
+                f"pattern has {len(self.pattern)} letters for {self.layers} layers; one for each, as in"
+                f" `layers: {len(self.pattern)}`"
+            )
+        if self.pattern is None and self.ahead_pattern is not None:
+            raise ValueError("ahead_pattern is of models with a pattern; leave it out")
+        if self.pattern is not None and self.experts is not None and self.experts.first_dense:
+            raise ValueError("experts.first_dense: the pattern says which layers have experts; leave it out")
+        used = {kind for number in range(self.layers) for kind in self.kinds(number)}
+        if self.ahead:
+            used |= set(self.ahead_kinds)
+        has = {
+            MAMBA: ("mamba", self.mamba is not None),
+            ATTENTION: ("heads", self.heads > 0),
+            MLP: ("ffn", self.ffn > 0),
+            EXPERTS: ("experts", self.experts is not None),
+        }
+        for kind, (name, there) in has.items():
+            if kind in used and not there:
+                raise ValueError(f"layers have {_KINDS[kind]}: give {name}")
+        if self.mamba is not None and MAMBA not in used:
+            raise ValueError("mamba: no layer is one; give a pattern with an M, or leave it out")
+
+    def kinds(self, layer: int) -> str:
+        """What a layer has, each after a norm and beside a residual: a letter of the pattern, or two."""
+        if self.pattern is not None:
+            return self.pattern[layer]
+        return ATTENTION + (EXPERTS if self.has_experts(layer) else MLP)
+
+    @property
+    def ahead_kinds(self) -> str:
+        """What a module that predicts a token ahead has."""
+        return self.ahead_pattern or self.kinds(self.layers - 1)
+
+    def count(self, kind: str) -> int:
+        """Layers that have it."""
+        return sum(kind in self.kinds(layer) for layer in range(self.layers))
 
     @property
     def kv(self) -> int:
@@ -107,7 +198,7 @@ class TransformerModel(Model):
     @property
     def head(self) -> int:
         """Size of a head."""
-        return self.head_dim or self.hidden // self.heads
+        return self.head_dim or (self.hidden // self.heads if self.heads else 0)
 
     @property
     def size(self) -> str:
@@ -186,6 +277,8 @@ class TransformerModel(Model):
 
     def has_experts(self, layer: int) -> bool:
         """Whether that layer has experts, not an MLP."""
+        if self.pattern is not None:
+            return self.pattern[layer] == EXPERTS
         return self.experts is not None and layer >= self.experts.first_dense
 
     def window_of(self, layer: int) -> int | None:
@@ -194,19 +287,34 @@ class TransformerModel(Model):
 
     def layer_parameters(self, layer: int) -> int:
         """Of a layer, all experts."""
-        fixed = self.attention_parameters + 2 * self.norm_parameters
-        if not self.has_experts(layer) or self.experts is None:
-            return fixed + self.mlp_parameters
+        return sum(self.kind_parameters(kind) for kind in self.kinds(layer))
+
+    def kind_parameters(self, kind: str) -> int:
+        """Of what a layer has, with the norm before it."""
+        if kind == MAMBA and self.mamba is not None:
+            return self.norm_parameters + self.mamba.parameters(self.hidden)
+        if kind == ATTENTION:
+            return self.norm_parameters + self.attention_parameters
+        if kind == MLP or self.experts is None:
+            return self.norm_parameters + self.mlp_parameters
         e = self.experts
-        matrices = self.mlp_matrices(e.ffn) * (e.num + e.shared)
-        return fixed + matrices + e.num * self.bias_of_an_expert + self.hidden * e.num
+        routed = e.num * (self.expert_matrices + self.bias_of_an_expert)
+        shared = self.mlp_matrices(e.shared_inner) + e.projections(self.hidden)
+        return self.norm_parameters + routed + shared + self.hidden * e.num
+
+    @property
+    def expert_matrices(self) -> int:
+        """Weights of a routed expert."""
+        if self.experts is None:
+            return 0
+        return (3 if self.gated else 2) * self.experts.width(self.hidden) * self.experts.ffn
 
     @property
     def bias_of_an_expert(self) -> int:
         """Numbers of an expert's biases."""
         if self.experts is None or not self.experts.biases:
             return 0
-        return (2 if self.gated else 1) * self.experts.ffn + self.hidden
+        return (2 if self.gated else 1) * self.experts.ffn + self.experts.width(self.hidden)
 
     @property
     def embedding_parameters(self) -> int:
@@ -232,8 +340,8 @@ class TransformerModel(Model):
         """Of those that a token meets."""
         if self.experts is None:
             return self.parameters
-        idle = (self.experts.num - self.experts.top_k) * self.mlp_matrices(self.experts.ffn)
-        return self.parameters - idle * sum(self.has_experts(layer) for layer in range(self.layers))
+        idle = (self.experts.num - self.experts.top_k) * self.expert_matrices
+        return self.parameters - idle * self.count(EXPERTS)
 
     # -- FLOPs ----------------------------------------------------------------------------------------
 
@@ -242,13 +350,15 @@ class TransformerModel(Model):
         width = 2 * self.head
         if self.latent is not None:
             width = self.latent.nope + self.latent.rope + self.latent.value
-        total = self.layers * (2 * self.attention_matrices + 2 * keys * self.heads * width)
-        for layer in range(self.layers):
-            if not self.has_experts(layer) or self.experts is None:
-                total += 2 * self.mlp_matrices(self.ffn)
-            else:
-                e = self.experts
-                total += 2 * self.mlp_matrices(e.ffn) * (e.top_k + e.shared) + 2 * self.hidden * e.num
+        total = self.count(ATTENTION) * (2 * self.attention_matrices + 2 * keys * self.heads * width)
+        total += self.count(MLP) * 2 * self.mlp_matrices(self.ffn)
+        if self.mamba is not None:
+            each = 2 * self.mamba.matrices(self.hidden) + self.mamba.flops_per_token()
+            total += self.count(MAMBA) * each
+        if self.experts is not None:
+            e = self.experts
+            each = 2 * self.expert_matrices * e.top_k + 2 * self.mlp_matrices(e.shared_inner)
+            total += self.count(EXPERTS) * (each + 2 * e.projections(self.hidden) + 2 * self.hidden * e.num)
         return total + (2 * self.vocabulary * self.hidden if head else 0)
 
     def forward_flops(self, length: int) -> float:
@@ -256,7 +366,7 @@ class TransformerModel(Model):
         return length * self.flops_per_token(length)
 
     def kept_per_token(self) -> int:
-        """Numbers of a layer's key-value cache for a token."""
+        """Numbers of an attention layer's key-value cache for a token."""
         if self.latent is not None:
             return self.latent.key_value_rank + self.latent.rope
         return 2 * self.kv * self.head

@@ -102,7 +102,9 @@ def backward_pieces(parts: Sequence[BlockPart], cut: Cut) -> Iterable[Piece]:
 
 def _sums(exchange: Exchange | None) -> bool:
     """Whether tensor-parallel ranks add up what they made."""
-    return exchange is not None and exchange.axes == TP and exchange.collective != "all_gather"
+    if exchange is None or exchange.axes != TP:
+        return False
+    return exchange.collective in ("all_reduce", "reduce_scatter")
 
 
 def _gathered(
@@ -167,6 +169,6 @@ def _kernels_backward(part: BlockPart, cut: Cut, *, given: bool) -> Iterable[Ker
         elif kernel.kind is KernelKind.ATTENTION:
             yield attention_backward(kernel)
         elif kernel.returned is not None:
-            yield kernel.returned
+            yield from kernel.returned
         else:
             yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches * (1 + part.plain))

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cosim.gpu.kernels import NARROW_BYTES, Kernel, matmul_backward, memory, narrowed
-from cosim.models.catalogue.cut import TP, Cut, Recipe
+from cosim.gpu.kernels import NARROW_BYTES, Kernel, matmul, matmul_backward, memory, narrowed
+from cosim.models.catalogue.cut import TP, Cut, Linear, Recipe
 from cosim.models.parts import Exchange
 
 _LARGEST_BYTES = 4
@@ -54,14 +54,28 @@ CONVERSIONS: dict[Recipe, Conversion] = {
 _AFTER_NORM = CONVERSIONS | {"fp8": Conversion(0, 1, blocks=False)}
 
 
+def linear(cut: Cut, rows: int, inner: int, columns: int, which: Linear | None = None) -> Kernel:
+    """The product of a linear layer; converting what goes in is added where kernels are issued."""
+    narrow = cut.narrow if which is None else cut.narrow_of(which)
+    return replace(matmul(rows, inner, columns, cut.width), narrow=narrow)
+
+
+def recipe_of(product: Kernel, cut: Cut) -> Recipe:
+    """By which recipe a product's operands are made narrow: FP8 beside FP4 is MXFP8's."""
+    assert cut.recipe is not None
+    if product.narrow == "fp4":
+        return "nvfp4"
+    return "mxfp8" if cut.recipe == "nvfp4" else cut.recipe
+
+
 def converted(product: Kernel, cut: Cut, *, normed: bool = False) -> tuple[Kernel, Kernel]:
     """What makes the left operand of a narrow product, and the product.
 
     ``normed``: a norm's kernel made what is converted.
     """
     assert product.narrow is not None
-    assert cut.recipe is not None
-    how = (_AFTER_NORM if normed else CONVERSIONS)[cut.recipe]
+    recipe = recipe_of(product, cut)
+    how = (_AFTER_NORM if normed else CONVERSIONS)[recipe]
     once, narrow = narrowed(product, cut.width, product.narrow)
     read = product.batch * product.rows * product.inner * cut.width
     written = (once.bytes_moved - read) * (1 + (how.blocks or cut.fp8_turned))
@@ -97,12 +111,12 @@ def gathered(product: Kernel, cut: Cut, *, normed: bool = False, both: bool = Fa
     are gathered at once, each with its numbers.
     """
     assert product.narrow is not None
-    assert cut.recipe is not None
-    how = (_AFTER_NORM if normed else CONVERSIONS)[cut.recipe]
+    recipe = recipe_of(product, cut)
+    how = (_AFTER_NORM if normed else CONVERSIONS)[recipe]
     numbers = product.batch * product.rows * product.inner
     own, each = numbers // cut.parallel.tp, NARROW_BYTES[product.narrow]
     read, made = own * cut.width, int(own * each)
-    needs_largest = CONVERSIONS[cut.recipe].finding > 0
+    needs_largest = CONVERSIONS[recipe].finding > 0
     turned = cut.fp8_turned and not how.blocks
     return Gathered(
         (memory(read, launches=how.finding),) if how.finding else (),

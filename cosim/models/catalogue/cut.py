@@ -4,6 +4,8 @@ Ranks are numbered tensor-parallel peers first, then context-parallel, then data
 axes ``pp, dp, fsdp, cp, tp``; with expert parallelism the data-parallel ranks are ``edp, ep``, as in
 Megatron-LM (arXiv 2104.04473, section 3; experts: arXiv 2201.05596), or those that shard parameters ``efsdp,
 ep``, as in torchtitan and DeepSpeed-MoE: experts are sharded over ``efsdp``, all other parameters over both.
+With ``etp: 1`` an expert-parallel group is ``ep, cp, tp``: tensor-parallel ranks first, then
+context-parallel, then data-parallel ones, as Megatron-Core's ``expert_decoder_rank_generator`` has them.
 """
 
 from __future__ import annotations
@@ -20,15 +22,20 @@ from cosim.spec import Spec
 from cosim.workload.program import DeviceMesh
 
 Recompute = Literal["none", "selective", "full"]
-Recomputed = Literal["attention", "norm", "activation", "latent", "mlp"]
+Recomputed = Literal["attention", "norm", "activation", "latent", "mlp", "experts"]
 """Operators that backward runs again: scores and softmax, norms, what is between an MLP's (or experts')
-products, projections from latent vectors up to heads, whole MLPs (shared experts among them)."""
-Graphed = Literal["attention", "router", "mlp"]
-"""Parts of a layer that a CUDA graph may have: attention with the norms, the experts' router, the MLP."""
+products, projections from latent vectors up to heads, whole MLPs (shared experts among them), all of an
+experts' layer with its all-to-alls."""
+Graphed = Literal["attention", "router", "mlp", "mamba"]
+"""Parts of a layer that a CUDA graph may have: attention with the norms, the experts' router, the MLP, a
+Mamba-2 layer."""
 Dispatcher = Literal["all_to_all", "deepep"]
 Recipe = Literal["fp8", "mxfp8", "nvfp4"]
 """Linear layers' products in a narrow type: FP8 scaled by tensor; MXFP8, by blocks of 32 (OCP MX 1.0);
 NVFP4, by blocks of 16 (arXiv 2509.25149). Attention, router, embedding and head stay as they are."""
+Linear = Literal["attention", "mamba_out", "latent", "ahead"]
+"""Linear layers that may have a recipe of their own: attention's, Mamba-2's product out, the projections of
+latent experts, all that predicts tokens ahead."""
 Attention = Literal["flash", "flash2", "triton", "unfused"]
 FUSED: dict[Attention, AttentionVersion] = {"flash": "newest", "flash2": "flash2", "triton": "triton"}
 """Attention in one kernel, and its version."""
@@ -51,6 +58,11 @@ class Parallel(Spec):
     ep: PositiveInt = Field(
         1, description="ranks that share the experts, a part of fsdp, or without it of dp: mesh axis ep"
     )
+    etp: PositiveInt | None = Field(
+        None,
+        description="tp ranks that share an expert: 1, experts lie whole on tp, cp and dp ranks together"
+        " (expert_tensor_parallel_size), or as many as tp; omitted: tp",
+    )
     schedule: ScheduleName = Field("1f1b", description="order of a stage's passes")
     virtual_stages: PositiveInt = Field(
         1, description="interleaved, looped_bfs, zero-bubble schedules: chunks of layers on each stage"
@@ -71,7 +83,11 @@ class Parallel(Spec):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         name, size = ("dp", self.dp) if self.fsdp == 1 else ("fsdp", self.fsdp)
-        if size % self.ep:
+        if self.etp not in (None, 1, self.tp):
+            raise ValueError(f"etp {self.etp}: ranks that share an expert are 1 or tp, {self.tp}")
+        if self.spread:
+            self._fits_spread(name, size)
+        elif size % self.ep:
             raise ValueError(
                 f"{name} {size} isn't a multiple of ep {self.ep}: experts are shared within {name};"
                 f" {-(-size // self.ep) * self.ep} would be"
@@ -88,6 +104,36 @@ class Parallel(Spec):
         if self.layout is not None and len(self.layout) != parts:
             raise ValueError(f"layout has {len(self.layout)} parts; pp x virtual_stages are {parts}")
         return self
+
+    def _fits_spread(self, name: str, size: int) -> None:
+        """Refuse groups of experts that end within those of tensor parallelism, or span too much."""
+        inner = self.tp * self.cp
+        if self.ep % inner:
+            raise ValueError(
+                f"ep {self.ep} with etp 1 isn't a multiple of tp x cp {inner}, whose ranks are in one group;"
+                f" {-(-self.ep // inner) * inner} would be"
+            )
+        if size * inner % self.ep:
+            raise ValueError(
+                f"{name} x tp x cp {size * inner} isn't a multiple of ep {self.ep}: experts are shared within"
+            )
+        if not self.sequence_parallel:
+            raise ValueError("etp 1: tp ranks have the same tokens without sequence parallelism; `sp: true`")
+
+    @property
+    def spread(self) -> bool:
+        """Whether experts lie whole on tensor-parallel ranks, too."""
+        return self.etp == 1 and self.tp > 1 and self.ep > 1
+
+    @property
+    def expert_tp(self) -> int:
+        """Tensor-parallel ranks that share an expert."""
+        return 1 if self.spread else self.tp
+
+    @property
+    def _ep_rows(self) -> int:
+        """Of an expert-parallel group, ranks along data parallelism."""
+        return self.ep // (self.tp * self.cp) if self.spread else self.ep
 
     def layers_of_parts(self, layers: int) -> tuple[int, ...]:
         """How many layers each part has: as ``layout`` says, or evenly; those left over are in the middle."""
@@ -119,15 +165,21 @@ class Parallel(Spec):
     def mesh(self) -> DeviceMesh:
         """Axes that have more than one rank, and pp."""
         data = {"dp": self.dp, "fsdp": self.fsdp}
+        rows = self._ep_rows
         if self.ep > 1 and self.fsdp > 1:
-            data = {"dp": self.dp, "efsdp": self.fsdp // self.ep, "ep": self.ep}
+            data = {"dp": self.dp, "efsdp": self.fsdp // rows, "ep": rows}
         elif self.ep > 1:
-            data = {"edp": self.dp // self.ep, "ep": self.ep}
+            data = {"edp": self.dp // rows, "ep": rows}
         axes = {**data, "cp": self.cp, "tp": self.tp}
         return DeviceMesh({"pp": self.pp, **{name: size for name, size in axes.items() if size > 1}})
 
     def _axes(self, *names: str) -> tuple[str, ...]:
         return tuple(name for name in names if name in self.mesh.axes)
+
+    @property
+    def ep_axes(self) -> tuple[str, ...]:
+        """Along which tokens go to experts."""
+        return self._axes("ep", "cp", "tp") if self.spread else ("ep",)
 
     @property
     def gradient_axes(self) -> tuple[str, ...]:
@@ -137,7 +189,9 @@ class Parallel(Spec):
     @property
     def expert_axes(self) -> tuple[str, ...]:
         """Over which gradients of experts are summed."""
-        return self._axes("edp", "cp") if self.ep > 1 and self.fsdp == 1 else self.gradient_axes
+        if self.ep == 1 or self.fsdp > 1:
+            return self.gradient_axes
+        return self._axes("edp") if self.spread else self._axes("edp", "cp")
 
     @property
     def shard_axes(self) -> tuple[str, ...]:
@@ -147,7 +201,9 @@ class Parallel(Spec):
     @property
     def expert_shard_axes(self) -> tuple[str, ...]:
         """Over which experts' parameters are sharded."""
-        return self._axes("fsdp", "efsdp", "cp") if self.fsdp > 1 else ()
+        if self.fsdp == 1:
+            return ()
+        return self._axes("fsdp", "efsdp") if self.spread else self._axes("fsdp", "efsdp", "cp")
 
     def size(self, axes: tuple[str, ...]) -> int:
         """Ranks of a group along axes."""
@@ -160,6 +216,8 @@ class Parallel(Spec):
         """Settings of what this parallelism doesn't have."""
         idle = [
             ("sp", "tp is 1: a layer is whole", self.tp == 1),
+            ("etp", "tp is 1: a layer is whole", self.tp == 1),
+            ("etp", "ep is 1: every rank has all experts", self.tp > 1 and self.ep == 1 and self.etp == 1),
             ("schedule", "pp is 1: there is one stage", self.pp == 1),
             ("layout", "pp is 1: there is one stage", self.pp == 1),
             ("cp_exchange", "cp is 1: a rank has whole sequences", self.cp == 1),
@@ -175,7 +233,9 @@ class Cut:
     ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
     what came before. ``decode``: queries are one token for each sequence. ``accumulated``: products of
     gradients add to what is there. ``counts_read``: the host learns how many tokens each expert has before it
-    issues their products. ``fp8_turned``: the GPU's. Others are the framework's settings.
+    issues their products. ``fp8_turned``: the GPU's. ``recipes``: linear layers whose recipe isn't the
+    others', ``wide_layers``: layers at the beginning and the end without one. Others are the framework's
+    settings.
     """
 
     parallel: Parallel
@@ -187,6 +247,8 @@ class Cut:
     recompute: Recompute | tuple[Recomputed, ...] = "none"
     decode: bool = False
     recipe: Recipe | None = None
+    recipes: tuple[tuple[Linear, Recipe | None], ...] = ()
+    wide_layers: tuple[int, int] = (0, 0)
     fp8_turned: bool = True
     fp8_attention: bool = False
     graphed: tuple[Graphed, ...] = ()
@@ -216,6 +278,13 @@ class Cut:
     def narrow(self) -> Narrow | None:
         """The type of linear layers' operands, where it isn't the others'."""
         return None if self.recipe is None else "fp4" if self.recipe == "nvfp4" else "fp8"
+
+    def narrow_of(self, which: Linear) -> Narrow | None:
+        """The type of some linear layers' operands."""
+        for name, recipe in self.recipes if self.recipe is not None else ():
+            if name == which:
+                return None if recipe is None else "fp4" if recipe == "nvfp4" else "fp8"
+        return self.narrow
 
     @property
     def own_tokens(self) -> int:

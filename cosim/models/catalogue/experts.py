@@ -20,6 +20,9 @@ waits for the router's counts in each layer's forward pass (Megatron-Core's ``_m
 HybridEP's ``metadata_preprocess_core``), unless every expert takes a fixed number (``padded_experts``) or one
 kernel reads the counts on the GPU (``fused``).
 
+Latent experts (LatentMoE, arXiv 2512.20856) see tokens that a product before the dispatch projects, on the
+rank that has them, and one after the sum projects back.
+
 Not modelled: tokens that a capacity drops (as many are computed), shared experts overlapping the all-to-all,
 experts' kernels whose tiles differ, multiprocessors that a dispatcher takes from computation beside it (32 in
 the recipes of HybridEP).
@@ -33,6 +36,7 @@ from dataclasses import dataclass, replace
 from cosim.gpu.kernels import NARROW_ROWS, Kernel, KernelKind, Narrow, matmul, memory
 from cosim.models.catalogue.architecture import Experts
 from cosim.models.catalogue.block_parts import BlockPart, ExchangePair
+from cosim.models.catalogue.conversion import linear
 from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.parts import Exchange
 
@@ -53,6 +57,11 @@ class ExpertLayer:
     gated: bool
 
     @property
+    def seen(self) -> int:
+        """Numbers of a token that experts see, and that are sent."""
+        return self.experts.width(self.hidden)
+
+    @property
     def rows(self) -> int:
         """Of the experts' matrices on this rank, before tensor-parallel ranks gather theirs."""
         cut = self.cut
@@ -71,9 +80,10 @@ class ExpertLayer:
     def parts(self, name: str) -> list[BlockPart]:
         """From the router to the sum of what experts made of a token."""
         cut, width = self.cut, self.cut.width
-        size = self.rows * self.hidden * width
-        sent = math.ceil(cut.own_tokens * self.copies * cut.parallel.imbalance) * self.hidden * width
-        exchange = Exchange("all_to_all", ("ep",), sent)
+        seen = self.seen
+        size = self.rows * seen * width
+        sent = math.ceil(cut.own_tokens * self.copies * cut.parallel.imbalance) * seen * width
+        exchange = Exchange("all_to_all", cut.parallel.ep_axes, sent)
         turn = ExchangePair(exchange, exchange)
         opens, closes = self._spread(size)
         router = matmul(cut.own_tokens, self.hidden, self.experts.num, width)
@@ -84,21 +94,28 @@ class ExpertLayer:
         graphed = "router" in cut.graphed
         compute, activation = self._products(), self._activation()
         again = activation if cut.runs_again("activation") and not cut.fused_experts else ()
+        down, up = self._projected(self.hidden, seen), self._projected(seen, self.hidden)
         return [
+            *([BlockPart(f"{name} latent", (down,), graphed=graphed)] if self.experts.latent else []),
             BlockPart(f"{name} router", (router, choose), graphed=graphed, read=cut.counts_read),
             BlockPart(f"{name} router", (move,), turn),
             BlockPart(f"{name} experts in", sort, opens),
             BlockPart(f"{name} experts", compute, closes, again=again, fused=cut.fused_experts),
             BlockPart(f"{name} experts out", sort, turn),
             BlockPart(f"{name} combine", (move,)),
+            *([BlockPart(f"{name} from latent", (up,))] if self.experts.latent else []),
         ]
 
+    def _projected(self, inner: int, columns: int) -> Kernel:
+        """Of a rank's own tokens: no rank has a part of it (Megatron-Core's ``fc1_latent_proj``)."""
+        return linear(self.cut, self.cut.own_tokens, inner, columns, "latent")
+
     def _products(self) -> tuple[Kernel, ...]:
-        rows, own = self._gathered_rows(), self.experts.ffn // self.cut.parallel.tp
+        rows, own = self._gathered_rows(), self.experts.ffn // self.cut.parallel.expert_tp
         return (
-            self._grouped(rows, self.hidden, self._wide * own),
+            self._grouped(rows, self.seen, self._wide * own),
             *(() if self.cut.fused_experts else self._activation()),
-            self._grouped(rows, own, self.hidden),
+            self._grouped(rows, own, self.seen),
             *(() if self.cut.fused_experts else self._biased()),
         )
 
@@ -107,14 +124,15 @@ class ExpertLayer:
 
         Backward compares each half with its one or two bounds, chooses by that, and joins the halves.
         """
-        numbers, width = self._gathered_rows() * self.experts.ffn // self.cut.parallel.tp, self.cut.width
+        numbers = self._gathered_rows() * self.experts.ffn // self.cut.parallel.expert_tp
+        width = self.cut.width
         made = memory((self._wide + 1) * numbers * width)
         if not self.experts.clamped:
             return (made,)
         compared = 3 * (width + _BOOL) + 3 * _BOOL
         chosen = 2 * (_BOOL + 2 * width)
         returned = memory(numbers * (compared + chosen + 2 * self._wide * width), launches=9)
-        return replace(memory(4 * self._wide * numbers * width, launches=3), returned=returned), made
+        return replace(memory(4 * self._wide * numbers * width, launches=3), returned=(returned,)), made
 
     def _biased(self) -> tuple[Kernel, ...]:
         """The last product's bias, weighted by the router's fp32 and added, expert by expert; all joined, and
@@ -125,11 +143,11 @@ class ExpertLayer:
         """
         if not self.experts.biases:
             return ()
-        numbers, width = self._gathered_rows() * self.hidden, self.cut.width
+        numbers, width = self._gathered_rows() * self.seen, self.cut.width
         own = self.experts.num // self.cut.parallel.ep
         returned = memory(numbers * (4 * width + 8 * _FP32), launches=6 * own + 3)
         made = memory(numbers * (2 * width + 6 * _FP32), launches=2 * own + 2)
-        return (replace(made, returned=returned),)
+        return (replace(made, returned=(returned,)),)
 
     @property
     def _wide(self) -> int:
@@ -137,7 +155,7 @@ class ExpertLayer:
 
     def _gathered_rows(self) -> int:
         parallel = self.cut.parallel
-        return self.rows * (parallel.tp if parallel.sequence_parallel else 1)
+        return self.rows * (parallel.expert_tp if parallel.sequence_parallel else 1)
 
     def _grouped(self, rows: int, inner: int, columns: int) -> Kernel:
         """Products of this rank's experts that see a token; each computes as if they shared alike."""
@@ -149,7 +167,7 @@ class ExpertLayer:
 
     def _spread(self, size: int) -> tuple[ExchangePair, ExchangePair]:
         """What tensor-parallel ranks exchange before and after their parts of the experts."""
-        tp = self.cut.parallel.tp
+        tp = self.cut.parallel.expert_tp
         if tp == 1:
             return ExchangePair(), ExchangePair()
         if not self.cut.parallel.sequence_parallel:

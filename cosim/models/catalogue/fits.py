@@ -29,7 +29,14 @@ def fits_transformer(spec: ModelWorkload, model: TransformerModel) -> None:
         raise ValueError(f"ep is {p.ep}, but {model.name} has no experts")
     if model.experts is not None:
         divides("experts", model.experts.num, "ep", p.ep)
-        divides("experts' ffn", model.experts.ffn, "tp", p.tp)
+        divides("experts' ffn", model.experts.ffn, "etp" if p.spread else "tp", p.expert_tp)
+    if model.mamba is not None:
+        divides("mamba.groups", model.mamba.groups, "tp", p.tp)
+        if p.cp > 1:
+            raise ValueError(
+                f"parallel.cp: {model.name} has Mamba-2 layers, whose states pass along the sequence:"
+                " ranks that share it aren't written; leave it out"
+            )
     if p.pp * p.virtual_stages > model.layers + (2 if p.virtual_stages > 1 else 0):
         raise ValueError(f"{model.layers} layers don't fill {p.pp * p.virtual_stages} stages")
     if p.layout is not None and sum(p.layout) != model.layers:

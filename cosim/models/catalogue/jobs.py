@@ -78,6 +78,8 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         overlap_input_gradients=framework.overlap_input_gradients,
         fused_loss=framework.fused_loss,
         fp8_output_proj=framework.fp8_output_proj and spec.recipe == "mxfp8",
+        recipes=framework.recipes_of,
+        wide_layers=framework.wide_layers,
         counts_read=not (framework.padded_experts or framework.fused_experts),
     )
     parallel, width = cut.parallel, cut.width
@@ -162,6 +164,7 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
         "overlap_exchanges": framework.tp_comm_overlap and parallel.sequence_parallel,
         "overlap_experts": framework.overlap_experts and parallel.ep > 1,
         "saved_bytes": saved_bytes(blocks) if spec.recompute == "none" and spec.attention in FUSED else 0,
+        "ep_axes": parallel.ep_axes,
     }
     if parallel.fsdp == 1:
         return Training(**settings)

@@ -4,7 +4,8 @@ GPT: table 1 of Narayanan et al., SC 2021, arXiv 2104.04473; 175B as in table 2.
 2005.14165, with Megatron's vocabulary; 22B of Korthikanti et al., arXiv 2205.05198. Llama 2: arXiv
 2307.09288. Llama 3: table 3 of arXiv 2407.21783, and the released configurations. Mixtral: arXiv 2401.04088
 and the released configurations. DeepSeek-V3: section 4.2 of arXiv 2412.19437; V2: section 3.1.2 of arXiv
-2405.04434. BERT: arXiv 1810.04805.
+2405.04434. BERT: arXiv 1810.04805. Mamba-2: arXiv 2405.21060. Nemotron-H: arXiv 2504.03624; Nemotron 3: arXiv
+2512.20848 (Nano), the released configurations as NVIDIA's Megatron-LM has them (Super, Ultra).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.models.catalogue.architecture import Experts, Latent, TransformerModel
+from cosim.models.catalogue.mamba import Mamba
 
 _MEGATRON = "Narayanan et al., SC 2021, table 1 (arXiv 2104.04473)"
 
@@ -91,6 +93,40 @@ def _bert(name: str, layers: int, hidden: int, heads: int) -> TransformerModel:
     )
 
 
+def _nemotron(
+    name: str,
+    source: str,
+    pattern: str,
+    hidden: int,
+    heads: int,
+    kv: int,
+    ffn: int,
+    mamba: Mamba,
+    **more: Any,
+) -> TransformerModel:
+    """A hybrid without positions, with MLPs (or experts) of squared ReLU."""
+    return TransformerModel.model_validate(
+        {
+            "name": name,
+            "source": source,
+            "layers": len(pattern),
+            "pattern": pattern,
+            "hidden": hidden,
+            "heads": heads,
+            "kv_heads": kv,
+            "head_dim": 128,
+            "ffn": ffn,
+            "mamba": mamba,
+            "gated": False,
+            "squared_relu": True,
+            "rotary": False,
+            "vocabulary": 131072,
+            "sequence": 8192,
+            **more,
+        }
+    )
+
+
 GPT3_1_7B = gpt("GPT-3 1.7B", 24, 2304, 24)
 GPT3_3_6B = gpt("GPT-3 3.6B", 30, 3072, 32)
 GPT3_7_5B = gpt("GPT-3 7.5B", 36, 4096, 32)
@@ -146,3 +182,60 @@ DEEPSEEK_V3 = _llama(
 
 BERT_BASE = _bert("BERT base", 12, 768, 12)
 BERT_LARGE = _bert("BERT large", 24, 1024, 16)
+
+MAMBA2_2_7B = TransformerModel(
+    name="Mamba-2 2.7B",
+    source="Dao and Gu, table 9 (arXiv 2405.21060), and the released configuration",
+    layers=64,
+    pattern=64 * "M",
+    hidden=2560,
+    heads=0,
+    ffn=0,
+    mamba=Mamba(state=128, heads=80, groups=1, chunk=256),
+    vocabulary=50288,
+    sequence=2048,
+    tied=True,
+)
+
+_NEMOTRON_H = "Blakeman et al., table 1 (arXiv 2504.03624), and the released configuration"
+NEMOTRON_H_8B = _nemotron(
+    "Nemotron-H 8B",
+    _NEMOTRON_H,
+    "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
+    4096, 32, 8, 21504,
+    Mamba(state=128, heads=128),
+)  # fmt: skip
+NEMOTRON_H_56B = _nemotron(
+    "Nemotron-H 56B",
+    _NEMOTRON_H,
+    "M-M-M-M*-" + 9 * "M-M-M-M-M*-" + "M-M-M-M-M-",
+    8192, 64, 8, 32768,
+    Mamba(state=256, heads=256),
+)  # fmt: skip
+NEMOTRON_3_NANO = _nemotron(
+    "Nemotron 3 Nano",
+    "NVIDIA, table 1 (arXiv 2512.20848), and the released configuration",
+    "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+    2688, 32, 2, 0,
+    Mamba(state=128, heads=64),
+    experts=Experts(num=128, top_k=6, ffn=1856, shared=1, shared_ffn=3712),
+)  # fmt: skip
+_AHEAD = {"ahead_pattern": "*E", "ahead_shared": True}
+NEMOTRON_3_SUPER = _nemotron(
+    "Nemotron 3 Super",
+    "the released configuration, NVIDIA-Nemotron-3-Super-120B-A12B",
+    "MEMEMEM*" + 2 * "EMEMEMEM*" + 4 * "EMEMEMEMEM*" + "EMEMEMEM*EMEMEMEME",
+    4096, 32, 2, 0,
+    Mamba(state=128, heads=128),
+    experts=Experts(num=512, top_k=22, ffn=2688, shared=1, shared_ffn=5376, latent=1024),
+    **_AHEAD,
+)  # fmt: skip
+NEMOTRON_3_ULTRA = _nemotron(
+    "Nemotron 3 Ultra",
+    "the released configuration, NVIDIA-Nemotron-3-Ultra-550B-A55B",
+    "MEMEMEM*" + 3 * "EMEMEM*EMEMEMEM*EMEMEMEM*" + "EMEMEM*EMEMEMEM*EMEMEMEME",
+    8192, 64, 2, 0,
+    Mamba(state=128, heads=256),
+    experts=Experts(num=512, top_k=22, ffn=5120, shared=1, shared_ffn=10240, latent=2048),
+    **_AHEAD,
+)  # fmt: skip

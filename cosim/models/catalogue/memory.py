@@ -5,7 +5,8 @@ Adam in mixed precision: 12 bytes a parameter for master weight and two moments 
 al.'s, "Reducing Activation Recomputation in Large Transformer Models", arXiv 2205.05198, tensor by tensor:
 for GPT, equations 1 to 6; the same tensors of grouped-query attention, gated MLPs and experts. A fused
 attention keeps no scores. A stage keeps as many micro-batches as are under way when it is fullest (1F1B:
-stages after it and itself; section 4.2.3), of which the last stage also keeps logits in fp32.
+stages after it and itself; section 4.2.3), of which the last stage also keeps logits in fp32. In serving a
+Mamba-2 layer keeps a state for each sequence, however long it is.
 
 Not modelled: fragmentation, buffers of NCCL and cuBLAS, the CUDA context: ``memory_reserve`` stands for them.
 """
@@ -16,7 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from cosim.models.catalogue.architecture import ATTENTION, EXPERTS, MAMBA
 from cosim.models.catalogue.blocks import Blocks
+from cosim.models.catalogue.mamba_layer import MambaLayer
 from cosim.models.parts import Layer
 from cosim.models.schedule import (
     IN_ROUNDS,
@@ -83,36 +86,52 @@ class Kept:
     state: int
 
 
-def activation_bytes(blocks: Blocks, number: int) -> int:
-    """What a layer keeps of a micro-batch until its backward."""
-    m, cut, tp = blocks.model, blocks.cut, blocks.tp
-    w, tokens, own = cut.width, cut.tokens, cut.own_tokens
+def activation_bytes(blocks: Blocks, number: int, kinds: str | None = None) -> int:
+    """What a layer keeps of a micro-batch until its backward; ``kinds`` where they aren't its number's."""
     checkpointed = blocks.checkpointed_bytes(number)
     if checkpointed is not None:
         return checkpointed
+    return sum(_activations_of(blocks, kind) for kind in kinds or blocks.model.kinds(number))
+
+
+def _activations_of(blocks: Blocks, kind: str) -> int:
+    """Of one kind: input and output of its norm, masks, and what is between."""
+    m, cut, tp = blocks.model, blocks.cut, blocks.tp
+    w, tokens, own = cut.width, cut.tokens, cut.own_tokens
     mask = _MASK * m.hidden if m.dropout else 0
-    inputs = 2 if cut.runs_again("norm") else 4  # of two norms, attention and MLP
-    outer = own * (inputs * m.hidden * w + 2 * mask)  # and masks
+    outer = own * ((1 if cut.runs_again("norm") else 2) * m.hidden * w + mask)
+    if kind == MAMBA and m.mamba is not None:
+        return outer + MambaLayer(m.mamba, cut).activation_bytes()
+    if kind == ATTENTION:
+        return outer + _attention_activations(blocks)
+    wide = blocks.mlp_tensors - cut.runs_again("activation")
+    dense = 0 if cut.runs_again("mlp") else wide
+    if kind != EXPERTS or m.experts is None:
+        return outer + tokens * dense * m.ffn * w // tp
+    if cut.runs_again("experts"):
+        return outer
+    e = m.experts
+    seen = e.width(m.hidden)
+    moved = own * e.top_k * cut.parallel.imbalance
+    expert = moved * 2 * seen * w + tokens * e.top_k * cut.parallel.imbalance * wide * e.ffn * w // tp
+    projected = 2 * own * (e.latent or 0) * w
+    return outer + int(expert) + projected + tokens * dense * e.shared_inner * w // tp
+
+
+def _attention_activations(blocks: Blocks) -> int:
+    m, cut, tp = blocks.model, blocks.cut, blocks.tp
+    w, tokens, extra = cut.width, cut.tokens, 0
     if m.latent is None:
         inner = (2 * m.heads + 2 * max(m.kv, tp)) * m.head * w
     else:
         a = m.latent
         kept = a.value if cut.runs_again("latent") else 2 * (a.nope + a.rope) + 2 * a.value
         inner = m.heads * kept * w
-        outer += tokens * 2 * (a.query_rank + a.key_value_rank) * w
+        extra = tokens * 2 * (a.query_rank + a.key_value_rank) * w
     scores = 0
     if cut.attention == "unfused" and not cut.runs_again("attention"):
         scores = m.heads * cut.keys * (2 * w + (_MASK if m.dropout else 0))  # softmax, dropped, mask
-    wide = blocks.mlp_tensors - cut.runs_again("activation")
-    dense = 0 if cut.runs_again("mlp") else wide
-    if m.experts is not None and m.has_experts(number):
-        e = m.experts
-        moved = own * e.top_k * cut.parallel.imbalance
-        expert = moved * 2 * m.hidden * w + tokens * e.top_k * cut.parallel.imbalance * wide * e.ffn * w // tp
-        mlp = int(expert) + tokens * e.shared * dense * e.ffn * w // tp
-    else:
-        mlp = tokens * dense * m.ffn * w // tp
-    return outer + tokens * (inner + scores) // tp + mlp
+    return extra + tokens * (inner + scores) // tp
 
 
 def saved_bytes(blocks: Blocks) -> int:
@@ -123,7 +142,7 @@ def saved_bytes(blocks: Blocks) -> int:
     copy.
     """
     m, cut = blocks.model, blocks.cut
-    if m.experts is not None or m.latent is not None or m.ahead:
+    if m.pattern is not None or m.experts is not None or m.latent is not None or m.ahead:
         return 0
     own, tokens = cut.own_tokens, cut.tokens // blocks.tp
     width = 8 * cut.width
@@ -174,16 +193,15 @@ def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]],
         flying = in_flight(parallel.schedule, stage, deep, kept.micro_batches, chunks)
         each = sum(activation_bytes(blocks, number) for number in numbers)
         activations = int(each * flying)
-        if any(
-            blocks.checkpointed_bytes(number) is not None for number in numbers
-        ):  # while a layer is run again, it keeps everything
+        # While a layer is run again, it keeps everything.
+        if any(blocks.checkpointed_bytes(number) is not None for number in numbers):
             activations += max(activation_bytes(_fully(blocks), number) for number in numbers)
         hidden = cut.own_tokens * m.hidden
         if stage == 0:
             activations += int(hidden * (_MASK if m.dropout else 0) * flying)
         if where(parallel.schedule, deep * chunks - 1, deep)[0] == stage:
             activations += (1 + m.ahead) * (2 * hidden * cut.width + blocks.logits_bytes)
-            activations += int(m.ahead * activation_bytes(blocks, m.layers - 1) * flying)
+            activations += int(m.ahead * activation_bytes(blocks, m.layers - 1, m.ahead_kinds) * flying)
         weights, gradients = own * kept.parameter_width, own * kept.gradient_width
         shards = parallel.size(parallel.shard_axes)
         if shards > 1:
@@ -218,10 +236,15 @@ def inference_memory(
     counts = cut.parallel.layers_of_parts(m.layers)
     kept = m.kept_per_token() if m.latent is not None else 2 * max(m.kv // tp, 1) * m.head
     context = cut.keys if cut.decode else cut.sequence
-    found = []
+    found, begin = [], 0
     for layers, count in zip(stages, counts, strict=True):
         own = sum(layer.num_parameters for chunk in layers for layer in chunk)
-        cache = count * kept * cut.width * cut.batch * micro_batches * context
+        kinds = "".join(m.kinds(number) for number in range(begin, begin + count))
+        begin += count
+        cache = kinds.count(ATTENTION) * kept * cut.width * cut.batch * micro_batches * context
+        if m.mamba is not None:
+            states = kinds.count(MAMBA) * m.mamba.kept_bytes(cut.width) // tp
+            cache += states * cut.batch * micro_batches
         width = max(2 * m.hidden, 3 * m.ffn // tp)
         found.append(Memory(weights=own * cut.width, cache=cache, activations=cut.tokens * width * cut.width))
     return max(found, key=lambda memory: memory.total)

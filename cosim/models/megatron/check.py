@@ -28,6 +28,8 @@ def fits_local(spec: ModelWorkload, model: TransformerModel) -> None:
         "as many kv_heads as heads": model.kv == model.heads,
         "no experts": model.experts is None,
         "no latent attention": model.latent is None,
+        "no pattern": model.pattern is None,
+        "squared_relu: false": not model.squared_relu,
         "no head_norms": not model.head_norms,
         "no window": model.window is None,
         "a causal mask and a norm at the end": model.causal and model.final_norm,

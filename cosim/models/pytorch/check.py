@@ -38,12 +38,19 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         "sliding window (model.window): torch's attention makes all scores": model.window,
         "tokens predicted ahead (model.ahead)": model.ahead,
         "scaled positions (model.scaled_positions)": model.scaled_positions,
+        "Mamba-2 layers (model.mamba); `cosim profile` has them of a script": model.mamba,
+        "layers of one kind each (model.pattern)": model.pattern,
+        "squared ReLU (model.squared_relu)": model.squared_relu,
+        "latent experts (model.experts.latent)": model.experts is not None and model.experts.latent,
+        "attention without positions (model.rotary: false)": not model.rotary,
     }
     for what, is_there in missing.items():
         if is_there:
             raise ValueError(f"{name} has no {what}; leave framework out")
     if p.cp > 1:
         raise ValueError(f"{name} has no context parallelism (parallel.cp); leave framework out, or cp")
+    if p.spread:
+        raise ValueError(f"{name} has no experts that tp and dp ranks share together (etp); leave it out")
     if model.experts is not None and p.tp > 1:
         raise ValueError(f"{name} shares experts by ep, not by tp; leave out tp, or framework")
     if model.kv % p.tp:
