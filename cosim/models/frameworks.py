@@ -96,17 +96,20 @@ class Megatron(MegatronSettings, Framework):
     )
     dispatcher: Dispatcher = Field(
         "all_to_all",
-        description="tokens go once to each expert; deepep, as HybridEP: once to each rank, or host",
+        description="tokens go once to each expert; deepep: once to each rank, or host; hybridep: with their"
+        " weights of all experts there, and ranks know who sends them where",
     )
     expert_hosts: PositiveInt = Field(
-        1, description="deepep: NVLink domains that an expert-parallel group spans, each sent a token once"
+        1,
+        description="deepep, hybridep: NVLink domains that an expert-parallel group spans, each sent a token"
+        " once",
     )
     dispatcher_efficiency: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="deepep over several hosts: its rate over NICs as a fraction of NCCL's; HybridEP on two"
-        " hosts of H100s: 0.69 (its README: 34 of 50 GB/s)",
+        description="deepep, hybridep over several hosts: its rate over NICs as a fraction of NCCL's;"
+        " HybridEP on two hosts of H100s: 0.69 (its README: 34 of 50 GB/s)",
     )
     padded_experts: bool = Field(
         False,

@@ -174,7 +174,9 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     count = micro_batches or row.micro_batches
     parallel: dict[str, Any] = {"tp": row.number("tp"), "pp": row.number("pp"), "cp": row.number("cp")}
     parallel |= {"fsdp" if sharded else "dp": row.replicas, "ep": row.number("ep")}
-    if row.model == "Nemotron_3_Ultra":  # sharded among a rack's GPUs, as _apply_nemotron_3_ultra_fsdp_hsdp has it
+    if (
+        row.model == "Nemotron_3_Ultra"
+    ):  # sharded among a rack's GPUs, as _apply_nemotron_3_ultra_fsdp_hsdp has it
         sharded, parallel = True, parallel | {"fsdp": 64, "dp": row.replicas // 64}
     if row.has_experts and row.number("tp") > 1:
         parallel["etp"] = 1  # expert_tensor_parallel_size of every recipe

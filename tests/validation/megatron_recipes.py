@@ -1,12 +1,12 @@
 """What Megatron-Bridge's released recipes ran experts with, and no column of its performance summary says.
 
-``megatron_recipes.csv``: of each release (25.11: v0.2.0, 26.02: v0.3.0, 26.04: v0.4.0, 26.06: v0.5.0), model,
-GPU, number types and layout, as ``scripts/performance/configs`` of NVIDIA-NeMo/Megatron-Bridge (Apache-2.0)
-has them: CUDA graphs (of which parts of a layer, or ``full``: the whole iteration), how tokens are dispatched
-(HybridEP counts as DeepEP), 1F1B overlap of all-to-alls, grouped products in one kernel (``cutedsl``), FP8
-attention, logits in FP8 (where the recipe is MXFP8's), operators that backward runs again. A job's is that of
-its release and layout; where the release has none of that layout and batch, of the nearest release that has,
-or else of the layout that differs least.
+``megatron_recipes.csv``: of each release (25.11: v0.2.0, 26.02: v0.3.0, 26.04: v0.4.0, 26.06: v0.5.0,
+26.08: v0.6.0), model, GPU, number types and layout, as ``scripts/performance/configs`` (26.08:
+``perf_recipes``) of NVIDIA-NeMo/Megatron-Bridge (Apache-2.0) has them: CUDA graphs (of which parts of a
+layer, or ``full``: the whole iteration), how tokens are dispatched, 1F1B overlap of all-to-alls, grouped
+products in one kernel (``cutedsl``), FP8 attention, logits in FP8 (where the recipe is MXFP8's), operators
+that backward runs again. A job's is that of its release and layout; where the release has none of that layout
+and batch, of the nearest release that has, or else of the layout that differs least.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def settings(recipe: dict[str, str], *, ranks: int, domain: int) -> dict[str, An
         framework["fused_margin"] = FUSED_MARGIN
     if not whole and recipe["graphs"]:
         framework["graphs"] = recipe["graphs"].split()
-    if recipe["dispatcher"] == "deepep":
+    if recipe["dispatcher"] != "all_to_all":
         hosts = framework["expert_hosts"] = -(-ranks // domain)
         framework["dispatcher_efficiency"] = HYBRID_EP.get(hosts, 1.0) if domain == 8 else 1.0
     found: dict[str, Any] = {"cuda_graphs": whole, "framework": framework}

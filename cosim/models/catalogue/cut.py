@@ -29,7 +29,7 @@ experts' layer with its all-to-alls."""
 Graphed = Literal["attention", "router", "mlp", "mamba"]
 """Parts of a layer that a CUDA graph may have: attention with the norms, the experts' router, the MLP, a
 Mamba-2 layer."""
-Dispatcher = Literal["all_to_all", "deepep"]
+Dispatcher = Literal["all_to_all", "deepep", "hybridep"]
 Recipe = Literal["fp8", "mxfp8", "nvfp4"]
 """Linear layers' products in a narrow type: FP8 scaled by tensor; MXFP8, by blocks of 32 (OCP MX 1.0);
 NVFP4, by blocks of 16 (arXiv 2509.25149). Attention, router, embedding and head stay as they are."""

@@ -2,16 +2,18 @@
 
 Tokens go by all-to-all (Lepikhin et al., arXiv 2006.16668), a copy for each expert; or, as DeepEP and
 HybridEP send them (github.com/deepseek-ai/DeepEP), once to each rank that has one of their experts, where a
-group spans several hosts once to each host, which hands them on meanwhile. A copy for each expert is put in
-the experts' order before it is sent or, of DeepEP's, when it has come; what several ranks sent to several
-experts of one rank, which the plain all-to-all leaves rank by rank, is sorted once more. Routing is even: a
-token's ``top_k`` experts are any of ``num`` with the same probability. Where such a library fills a NIC less
-than NCCL does (``dispatcher_efficiency``), its messages are longer by as much.
+group spans several hosts once to each host, which hands them on meanwhile. HybridEP's tokens have with them
+the weights of all experts of the domain that they go to, forward and, as gradients, backward; before, all
+ranks gather which token goes to which expert (``allgather_routing_map``, ``hybrid_ep_backend.cuh``). A copy
+for each expert is put in the experts' order before it is sent or, of DeepEP's, when it has come; what several
+ranks sent to several experts of one rank, which the plain all-to-all leaves rank by rank, is sorted once
+more. Routing is even: a token's ``top_k`` experts are any of ``num`` with the same probability. Where such a
+library fills a NIC less than NCCL does (``dispatcher_efficiency``), its messages are longer by as much.
 
 A library multiplies the experts' matrices one after another, each by a kernel with waves of tiles of its own
 and with conversions of its own (Transformer Engine's grouped linear layers, ``multi_stream_cublas_gemm``),
-which the host issues; or all in one kernel that applies the activation and
-converts its result (``fused``). Without it, clamping and the last product's bias are operators of their own,
+which the host issues; or all in one kernel that applies the activation and converts its result (``fused``).
+Without it, clamping and the last product's bias are operators of their own,
 as Megatron-Core has them (``weighted_bias_quick_geglu_impl``, ``TEGroupedMLP._apply_bias``); the first one's
 bias is the product's.
 
@@ -42,9 +44,10 @@ from cosim.models.parts import Exchange
 
 _FP32 = 4
 _BOOL = 1
-_OPERATORS_OF_AN_EXPERT = 5
-"""That the host issues for an expert's product, and as many for its conversion (allocations, scales, turning
-them round, the kernel): what Qwen3 30B's job on B200 takes, 8.8 ms for a layer of 16 experts on a rank."""
+_OPERATORS_OF_A_PRODUCT, _OPERATORS_OF_AN_EXPERT = 32, 3
+"""That the host issues for a grouped product, and as many for its conversion: once, and for each expert
+(allocations, scales, turning them round, the kernel). For 16 experts on a rank it is what Qwen3 30B's job on
+B200 takes, 8.8 ms for a layer; for 64, what Nemotron 3 Super's in MXFP8 on B300 take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,10 @@ class ExpertLayer:
         cut, width = self.cut, self.cut.width
         seen = self.seen
         size = self.rows * seen * width
-        sent = math.ceil(cut.own_tokens * self.copies * cut.parallel.imbalance) * seen * width
-        exchange = Exchange("all_to_all", cut.parallel.ep_axes, sent)
-        turn = ExchangePair(exchange, exchange)
+        sent = math.ceil(cut.own_tokens * self.copies * cut.parallel.imbalance)
+        there = Exchange("all_to_all", cut.parallel.ep_axes, sent * (seen * width + self._weights_bytes))
+        back = Exchange("all_to_all", cut.parallel.ep_axes, sent * seen * width)
+        turn, turned = ExchangePair(there, there), ExchangePair(back, back)
         opens, closes = self._spread(size)
         router = matmul(cut.own_tokens, self.hidden, self.experts.num, width)
         choose = memory(cut.own_tokens * self.experts.num * (width + 2 * _FP32), launches=4)
@@ -98,13 +102,33 @@ class ExpertLayer:
         return [
             *([BlockPart(f"{name} latent", (down,), graphed=graphed)] if self.experts.latent else []),
             BlockPart(f"{name} router", (router, choose), graphed=graphed, read=cut.counts_read),
+            *self._told(f"{name} router"),
             BlockPart(f"{name} router", (move,), turn),
             BlockPart(f"{name} experts in", sort, opens),
             BlockPart(f"{name} experts", compute, closes, again=again, fused=cut.fused_experts),
-            BlockPart(f"{name} experts out", sort, turn),
+            BlockPart(f"{name} experts out", sort, turned),
             BlockPart(f"{name} combine", (move,)),
             *([BlockPart(f"{name} from latent", (up,))] if self.experts.latent else []),
         ]
+
+    @property
+    def _weights_bytes(self) -> int:
+        """That go with a token to experts and come back as gradients: HybridEP's, of all in the domain."""
+        if self.cut.dispatcher != "hybridep":
+            return 0
+        return self.experts.num // self.cut.expert_hosts * _FP32
+
+    def _told(self, name: str) -> list[BlockPart]:
+        """What HybridEP's ranks tell each other before tokens go: a byte for each token and expert, read by a
+        kernel that makes of it where everything goes. Backward knows it.
+        """
+        if self.cut.dispatcher != "hybridep":
+            return []
+        parallel = self.cut.parallel
+        size = self.cut.own_tokens * self.experts.num * _BOOL
+        gather = ExchangePair(Exchange("all_gather", parallel.ep_axes, size))
+        read = memory(size * parallel.ep, launches=2, returned=())
+        return [BlockPart(name, (), gather), BlockPart(name, (read,))]
 
     def _projected(self, inner: int, columns: int) -> Kernel:
         """Of a rank's own tokens: no rank has a part of it (Megatron-Core's ``fc1_latent_proj``)."""
@@ -163,7 +187,8 @@ class ExpertLayer:
         kernel = grouped(rows, inner, columns, min(own, rows), self.cut.width, self.cut.narrow)
         if self.cut.fused_experts:
             return replace(kernel, issued=1, spared=self.cut.fused_margin)
-        return replace(kernel, launches=kernel.batch, issued=own * _OPERATORS_OF_AN_EXPERT)
+        issued = _OPERATORS_OF_A_PRODUCT + own * _OPERATORS_OF_AN_EXPERT
+        return replace(kernel, launches=kernel.batch, issued=issued)
 
     def _spread(self, size: int) -> tuple[ExchangePair, ExchangePair]:
         """What tensor-parallel ranks exchange before and after their parts of the experts."""
