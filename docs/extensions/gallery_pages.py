@@ -20,6 +20,7 @@ KINDS = {
         "fsdp-llama",
         "pipeline-schedules",
         "async-tensor-parallel",
+        "nemotron-nano",
         "generate",
         "requests",
         "serving",

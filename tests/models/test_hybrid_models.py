@@ -16,7 +16,7 @@ EXACT = {  # of the released checkpoints, without modules that predict a token a
     "nemotron-3-super": 120_668_687_360,
     "nemotron-3-ultra": 549_308_968_960,
 }
-PAPERS = {  # total, and those that a token meets; billions (arXiv 2512.20848 table 1, 2405.21060 table 9)
+PAPERS = {  # total, and those that a token meets; billions
     "mamba2-2.7b": (2.7, 2.7),
     "nemotron-3-nano": (31.6, 3.6),
     "nemotron-3-super": (120.6, 12.7),

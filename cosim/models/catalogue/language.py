@@ -185,7 +185,7 @@ BERT_LARGE = _bert("BERT large", 24, 1024, 16)
 
 MAMBA2_2_7B = TransformerModel(
     name="Mamba-2 2.7B",
-    source="Dao and Gu, table 9 (arXiv 2405.21060), and the released configuration",
+    source="Dao and Gu (arXiv 2405.21060), and the released configuration",
     layers=64,
     pattern=64 * "M",
     hidden=2560,
@@ -197,7 +197,7 @@ MAMBA2_2_7B = TransformerModel(
     tied=True,
 )
 
-_NEMOTRON_H = "Blakeman et al., table 1 (arXiv 2504.03624), and the released configuration"
+_NEMOTRON_H = "Blakeman et al. (arXiv 2504.03624), and the released configuration"
 NEMOTRON_H_8B = _nemotron(
     "Nemotron-H 8B",
     _NEMOTRON_H,
@@ -214,7 +214,7 @@ NEMOTRON_H_56B = _nemotron(
 )  # fmt: skip
 NEMOTRON_3_NANO = _nemotron(
     "Nemotron 3 Nano",
-    "NVIDIA, table 1 (arXiv 2512.20848), and the released configuration",
+    "NVIDIA (arXiv 2512.20848), and the released configuration",
     "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
     2688, 32, 2, 0,
     Mamba(state=128, heads=64),
