@@ -89,6 +89,13 @@ class Efficiency(Spec):
         "outgrows the cache passes memory again; 0: it doesn't",
     )
     fp4_panel: int = Field(0, ge=0, le=1 << 20, description="the same of FP4 products")
+    panel_rows: int = Field(
+        0,
+        ge=0,
+        le=1 << 20,
+        description="rows below which it does, where there are more columns than rows: the order of other "
+        "products' tiles keeps them in the cache; 0: of all products",
+    )
     fp4_rows: PositiveInt = Field(
         1, description="rows of FP4 products' tiles, which are filled up to a multiple of so many"
     )

@@ -15,10 +15,12 @@ matrix don't begin at a multiple of that (a vocabulary of 50,257), a product rea
 ``unaligned`` of its rate (the same guide, section "Tensor Core requirements").
 
 Narrow operands have kernels of their own. Hopper's want a multiple of 16 rows; over 256 a remainder costs
-what ``ragged_rows`` more would, on whatever size. Tiles of FP4 are of ``fp4_rows``, filled up. As benchmarks
-have them, an operand that outgrows the L2 cache passes memory again for each ``panel`` of the product, as far
-as it doesn't fit, while nothing is computed; a training's library (``fp8_training``) orders its tiles so that
-it needn't.
+what ``ragged_rows`` more would, on whatever size, or half as many where the product isn't wider than it has
+rows. Tiles of FP4 are of ``fp4_rows``, filled up. Tiles of a wave share operands by asking for them at the
+same time. As benchmarks have them, they drift apart wave by wave (`_DRIFT`), and then an operand that outgrows
+the L2 cache passes memory again for each ``panel`` of the product, as far as it doesn't fit, while nothing is
+computed: on Hopper where a product is wider than it has rows, and has under ``panel_rows``. A training's
+library (``fp8_training``) orders its tiles so that it needn't.
 
 Fused attention: its products at ``attention_peak``, slower with small heads, whose exponentials take as long
 as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, section 3.1), and with short
@@ -51,6 +53,9 @@ _LOAD_BYTES = 16
 _SUM_BYTES = 4
 _ONE_TILE = 256
 """Rows up to which those that are no multiple of 16 cost nothing: one tile has them."""
+_DRIFT = 5
+"""Waves of tiles of 128 by 256 after which half of what they shared through the cache is shared no more."""
+_WAVE = 128 * 256
 _HEAD = 128
 """Size of the heads that ``attention_peak`` is of."""
 
@@ -160,16 +165,26 @@ class GpuTimer:
 
     def _narrow_s(self, kernel: Kernel, narrow: Narrow, rate: float) -> float:
         """What a product of narrow operands takes beside its tiles."""
-        efficiency, cache = self.gpu.efficiency, self.gpu.cache
+        efficiency, wide = self.gpu.efficiency, kernel.columns > kernel.rows
         took = 0.0
         if kernel.rows > _ONE_TILE and kernel.rows % NARROW_ROWS:
-            took = 2 * efficiency.ragged_rows * kernel.columns * kernel.inner / rate
-        panel = efficiency.fp8_panel if narrow == "fp8" else efficiency.fp4_panel
-        if panel and cache and self._alone:
-            smaller = NARROW_BYTES[narrow] * kernel.inner * min(kernel.rows, kernel.columns)
-            passes = max(kernel.rows, kernel.columns) / panel
-            took += self._memory_s(max(smaller - cache, 0.0) * passes)
+            ragged = efficiency.ragged_rows * (1.0 if wide else 0.5)
+            took = 2 * ragged * kernel.columns * kernel.inner / rate
+        below = efficiency.panel_rows
+        if self._alone and (not below or (wide and kernel.rows < below)):
+            took += self._memory_s(self._again_bytes(kernel, narrow))
         return took
+
+    def _again_bytes(self, kernel: Kernel, narrow: Narrow) -> float:
+        """What passes memory again, as tiles that shared it have drifted apart."""
+        efficiency, cache = self.gpu.efficiency, self.gpu.cache
+        panel = efficiency.fp8_panel if narrow == "fp8" else efficiency.fp4_panel
+        if not (panel and cache):
+            return 0.0
+        smaller = NARROW_BYTES[narrow] * kernel.inner * min(kernel.rows, kernel.columns)
+        waves = kernel.rows * kernel.columns / (_WAVE * self.gpu.multiprocessors)
+        apart = waves / (waves + _DRIFT)
+        return max(smaller - cache, 0.0) * max(kernel.rows, kernel.columns) / panel * apart
 
     def _attention_s(self, kernel: Kernel) -> float:
         """All blocks spread evenly, or the longest one, whichever takes longer (and a bit of both); in any

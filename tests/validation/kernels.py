@@ -131,7 +131,8 @@ def fit(gpu: Gpu, rows: Sequence[Row]) -> Efficiency:
 
     def efficiency(z: F64) -> Efficiency:
         values = dict(zip(names, (z * scale).tolist(), strict=True))
-        values["kernel_time"] = round(values["kernel_time"])
+        if "kernel_time" in values:
+            values["kernel_time"] = round(values["kernel_time"])
         return gpu.efficiency.model_copy(update=values)
 
     def residuals(z: F64) -> F64:
