@@ -78,7 +78,21 @@ _USED = {
     "words": s.WORDS_TOP,
 }
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
-_FILLED = {*_USED, "reactions", "log", "collective_log", "arrivals"}
+_TABLES = ("handles", "rendezvous", "messages", "words")
+"""Of what the loop fills: rows that are looked at by number, whoever says it."""
+_LISTS = (
+    "agenda",
+    "reactions",
+    "enters",
+    "pumps",
+    "dispatches",
+    "opened",
+    "starts",
+    "log",
+    "collective_log",
+    "arrivals",
+)
+"""And what is only looked at as far as it is filled, so that it need not be zeros."""
 _NO_ROWS = zeros_of({name: ((0,), kind) for name, kind in _ROWS.items()})
 """Nobody writes to these: they are every run's."""
 
@@ -88,9 +102,9 @@ class Columns:
 
     def __init__(self) -> None:
         # Room from the start for what any run fills: the loop stops for each first row otherwise.
-        # What it writes there before it reads it need not be zeros: half a megabyte of them.
-        first = {name: np.empty(_LEAST_ROWS, _ROWS[name]) for name in _FILLED}
-        self.arrays = GrowingArrays(_NO_ROWS | first)
+        lists = {name: np.empty(_LEAST_ROWS, _ROWS[name]) for name in _LISTS}
+        tables = zeros_of({name: ((_LEAST_ROWS,), _ROWS[name]) for name in _TABLES})
+        self.arrays = GrowingArrays(_NO_ROWS | lists | tables)
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE
