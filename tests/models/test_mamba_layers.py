@@ -163,7 +163,8 @@ def test_latent_experts_are_sent_and_computed_smaller() -> None:
         return next(one.size_bytes for one in made if one.collective == "all_to_all")
 
     assert sent(TINY) == 4 * sent(latent)
-    tokens, alone = 64, {"parallel": {}}
+    tokens = 64
+    alone: dict[str, Any] = {"parallel": {}}
 
     def flops(model: dict[str, Any]) -> float:
         return sum(one.flops for one in operations(model=model, **alone))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from cosim.context import HERE
 from cosim.gpu.kernels import Kernel
@@ -173,3 +174,26 @@ def test_tensor_parallel_exchanges_go_beside_their_products() -> None:
     free = {number for number, op in enumerate(beside) if op.kind is OpKind.COLLECTIVE}
     waits = sum(bool(free & {*op.deps}) for op in beside if op.kind is OpKind.COMPUTE)
     assert waits > 0
+
+
+def test_packed_documents_see_themselves_alone() -> None:
+    """Causal scores of 8 documents in a sequence are an eighth of the sequence's own."""
+    model = {
+        "kind": "transformer", "layers": 2, "hidden": 512, "heads": 8, "ffn": 1024, "vocabulary": 1024,
+        "sequence": 1024,
+    }  # fmt: skip
+
+    def flops(**more: Any) -> float:
+        work = ModelWorkload.model_validate({"model": model, "gpu": "h100-sxm", "memory": "ignore", **more})
+        return sum(one.flops for one in work.build(HERE).programs[0].operations)
+
+    scores = 2 * 4 * 1024 * 1024 // 2 * 512
+    assert flops() - flops(packed=128) == pytest.approx((1 + 2.5) * scores * 7 / 8)
+    for settings, said in (
+        ({"packed": 1024}, "documents of 1024 tokens fill a sequence of 1024"),
+        ({"packed": 128, "framework": "pytorch"}, "written with framework: megatron"),
+        ({"packed": 128, "task": "prefill"}, "written with task: training"),
+        ({"packed": 128, "parallel": {"cp": 2}}, "written with no parallel.cp"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            ModelWorkload.model_validate({"model": model, "gpu": "h100-sxm", **settings})

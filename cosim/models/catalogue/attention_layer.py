@@ -106,20 +106,23 @@ class AttentionLayer:
         return memory(12 * size_bytes, launches=12)
 
     def _fused(self, heads: int, size: int, moved: int, window: int | None = None) -> Kernel:
-        """Fused attention; ``size`` numbers of a head's key and value together."""
+        """Fused attention; ``size`` numbers of a head's key and value together. Of packed sequences each
+        document is one of its own.
+        """
         cut = self.cut
         causal = self.model.causal and not cut.decode
-        scores, keys = cut.tokens * cut.keys * heads, cut.keys
-        if window is not None and window < cut.keys:  # a token sees the window; the first ones, less
+        queries, keys = (cut.packed, cut.packed) if cut.packed else (cut.sequence, cut.keys)
+        scores = cut.tokens * keys * heads
+        if window is not None and window < keys:  # a token sees the window; the first ones, less
             scores = cut.tokens * window * heads
             if causal:
-                scores -= cut.tokens * heads * window * window // (2 * cut.keys)
+                scores -= cut.tokens * heads * window * window // (2 * keys)
             causal = False
             keys = min(keys, 2 * window)  # a block's loop is as long as under a causal mask over so many
         elif causal:
             scores //= 2
         made = fused_attention(
-            2 * scores * size, moved, heads=cut.batch * heads, queries=cut.sequence, keys=keys,
+            2 * scores * size, moved, heads=cut.tokens * heads // queries, queries=queries, keys=keys,
             head=size // 2, causal=causal, version=FUSED.get(cut.attention, "newest"),
         )  # fmt: skip
         return replace(made, narrow="fp8") if cut.fp8_attention else made

@@ -231,11 +231,11 @@ class Cut:
     """Sizes of a micro-batch on one rank: ``batch`` sequences of ``sequence`` tokens of its own.
 
     ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
-    what came before. ``decode``: queries are one token for each sequence. ``accumulated``: products of
-    gradients add to what is there. ``counts_read``: the host learns how many tokens each expert has before it
-    issues their products. ``fp8_turned``: the GPU's. ``recipes``: linear layers whose recipe isn't the
-    others', ``wide_layers``: layers at the beginning and the end without one. Others are the framework's
-    settings.
+    what came before; ``packed``: of documents that share a sequence, so many. ``decode``: queries are one
+    token for each sequence. ``accumulated``: products of gradients add to what is there. ``counts_read``: the
+    host learns how many tokens each expert has before it issues their products. ``fp8_turned``: the GPU's.
+    ``recipes``: linear layers whose recipe isn't the others', ``wide_layers``: layers at the beginning and
+    the end without one. Others are the framework's settings.
     """
 
     parallel: Parallel
@@ -244,6 +244,7 @@ class Cut:
     keys: int
     width: int
     attention: Attention = "flash"
+    packed: int | None = None
     recompute: Recompute | tuple[Recomputed, ...] = "none"
     decode: bool = False
     recipe: Recipe | None = None

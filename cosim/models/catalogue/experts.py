@@ -38,16 +38,12 @@ from dataclasses import dataclass, replace
 from cosim.gpu.kernels import NARROW_ROWS, Kernel, KernelKind, Narrow, matmul, memory
 from cosim.models.catalogue.architecture import Experts
 from cosim.models.catalogue.block_parts import BlockPart, ExchangePair
-from cosim.models.catalogue.conversion import linear
+from cosim.models.catalogue.conversion import EXPERT_OPERATORS, GROUPED_OPERATORS, linear
 from cosim.models.catalogue.cut import TP, Cut
 from cosim.models.parts import Exchange
 
 _FP32 = 4
 _BOOL = 1
-_OPERATORS_OF_A_PRODUCT, _OPERATORS_OF_AN_EXPERT = 32, 3
-"""That the host issues for a grouped product, and as many for its conversion: once, and for each expert
-(allocations, scales, turning them round, the kernel). For 16 experts on a rank it is what Qwen3 30B's job on
-B200 takes, 8.8 ms for a layer; for 64, what Nemotron 3 Super's in MXFP8 on B300 take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +183,7 @@ class ExpertLayer:
         kernel = grouped(rows, inner, columns, min(own, rows), self.cut.width, self.cut.narrow)
         if self.cut.fused_experts:
             return replace(kernel, issued=1, spared=self.cut.fused_margin)
-        issued = _OPERATORS_OF_A_PRODUCT + own * _OPERATORS_OF_AN_EXPERT
+        issued = GROUPED_OPERATORS + own * EXPERT_OPERATORS
         return replace(kernel, launches=kernel.batch, issued=issued)
 
     def _spread(self, size: int) -> tuple[ExchangePair, ExchangePair]:

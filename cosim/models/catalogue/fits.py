@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cosim.models.catalogue.cut import FUSED
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron
 
@@ -46,6 +47,8 @@ def fits_transformer(spec: ModelWorkload, model: TransformerModel) -> None:
     if spec.task != "decode":
         shared = p.cp * (p.tp if p.sequence_parallel else 1)
         divides("sequence", spec.length, "cp x tp" if p.sequence_parallel else "cp", shared)
+    if spec.packed is not None:
+        _fits_packed(spec, model)
     spec.framework.check(spec, model)
     if spec.task != "training":
         for name, text in (("fsdp", "sharding parameters"), ("cp", "context parallelism")):
@@ -55,6 +58,26 @@ def fits_transformer(spec: ModelWorkload, model: TransformerModel) -> None:
             raise ValueError("parallel.sp: a token has no sequence to share; leave it out")
         if p.virtual_stages > 1:
             raise ValueError(f"virtual_stages are for training, not for {spec.task}")
+
+
+def _fits_packed(spec: ModelWorkload, model: TransformerModel) -> None:
+    """Refuse documents that make no sequence, and attention that isn't written for them."""
+    if spec.packed is not None and spec.packed >= spec.length:
+        raise ValueError(
+            f"packed: documents of {spec.packed} tokens fill a sequence of {spec.length}; leave it out"
+        )
+    needed = {
+        "task: training": spec.task == "training",
+        "attention: flash, that is one kernel": spec.attention in FUSED,
+        "no parallel.cp: ranks would have other documents": spec.parallel.cp == 1,
+        "framework: megatron (torch's attention makes all scores under a mask)": (
+            isinstance(spec.framework, Megatron)
+        ),
+        "a causal mask": model.causal,
+    }
+    for what, is_so in needed.items():
+        if not is_so:
+            raise ValueError(f"packed: sequences of documents are written with {what}; or leave it out")
 
 
 def fits_data_parallel(spec: ModelWorkload, model: DataParallelModel) -> None:
@@ -74,7 +97,7 @@ def fits_data_parallel(spec: ModelWorkload, model: DataParallelModel) -> None:
         raise ValueError(f"{name} can be trained; {spec.task} is for transformers")
     if p.world_size > p.dp or p.ep > 1:
         raise ValueError(f"{name} is trained by dp alone, as in `parallel: {{dp: {p.world_size}}}`")
-    given = spec.model_fields_set & {"sequence", "attention", "recompute"}
+    given = spec.model_fields_set & {"sequence", "packed", "attention", "recompute"}
     if given:
         raise ValueError(f"{name} is no transformer, it has no {sorted(given)[0]}")
 

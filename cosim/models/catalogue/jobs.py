@@ -57,7 +57,8 @@ def _cut(spec: ModelWorkload) -> Cut:
         spec.length,
         width,
         spec.attention,
-        spec.recompute,
+        packed=spec.packed,
+        recompute=spec.recompute,
         recipe=spec.recipe,
         fp8_turned=not isinstance(spec.gpu, Gpu) or spec.gpu.fp8_turned,
     )

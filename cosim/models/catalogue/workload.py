@@ -117,6 +117,11 @@ class ModelWorkload(TrainedWorkload):
     sequence: PositiveInt | None = Field(
         None, description="tokens of a sequence, decoding: before the new one; omitted: as in training it"
     )
+    packed: PositiveInt | None = Field(
+        None,
+        description="sequences are packed of documents of so many tokens in the mean, which don't see each"
+        " other; omitted: whole",
+    )
     tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")
     cuda_graphs: bool | None = Field(
         None, description="the host launches graphs, and is never waited for; omitted: when serving"
