@@ -146,7 +146,7 @@ class Efficiency(Spec):
         ge=0.02,
         le=1,
         description="fraction of peak FLOP/s of the products within a state space's chunks (Mamba-2's kernels"
-        " in Triton)",
+        " in Triton); assumed, and of no account from 0.15 on, where memory takes longer",
     )
     memory_peak: float = Field(
         0.759, ge=0.3, le=1, description="fraction of the memory rate that element-wise kernels reach"
