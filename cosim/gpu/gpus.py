@@ -98,11 +98,7 @@ class Gpu(GpuSpec):
     @model_validator(mode="before")
     @classmethod
     def _as_its_neighbour(cls, value: Any) -> Any:
-        """What host and efficiency don't say is the neighbour's; its clock as far as the power goes.
-
-        An operation takes as much energy on either, so that of two GPUs of a generation that with twice the
-        watts for each FLOP/s of its peak sustains twice the clock, up to all of it.
-        """
+        """What host and efficiency don't say is the neighbour's, as far as the power goes."""
         if not isinstance(value, dict) or not value.get("like"):
             return value
         from cosim.gpu.catalogue import read
@@ -112,15 +108,12 @@ class Gpu(GpuSpec):
         given = value.get("efficiency", {})
         if not isinstance(given, dict):
             return value
-        clock: dict[str, float] = {}
-        watts, peaks = value.get("power"), value.get("peak_flops")
-        if watts and other.power and isinstance(peaks, dict) and "bf16" in peaks:
-            share = float(watts) / float(peaks["bf16"]) / (other.power / other.peak("bf16"))
-            clock["sustained_clock"] = min(1.0, round(other.efficiency.sustained_clock * share, 3))
+        from cosim.gpu.neighbour import reached  # which asks this module
+
         return {
             "fp8_turned": other.fp8_turned,
             **value,
-            "efficiency": {**other.efficiency.written(), **clock, **given},
+            "efficiency": {**other.efficiency.written(), **reached(value, given, other)},
         }
 
     @model_validator(mode="after")

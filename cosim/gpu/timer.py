@@ -17,10 +17,10 @@ matrix don't begin at a multiple of that (a vocabulary of 50,257), a product rea
 Narrow operands have kernels of their own. Hopper's want a multiple of 16 rows; over 256 a remainder costs
 what ``ragged_rows`` more would, on whatever size, or half as many where the product isn't wider than it has
 rows. Tiles of FP4 are of ``fp4_rows``, filled up. Tiles of a wave share operands by asking for them at the
-same time. As benchmarks have them, they drift apart wave by wave (`_DRIFT`), and then an operand that outgrows
-the L2 cache passes memory again for each ``panel`` of the product, as far as it doesn't fit, while nothing is
-computed: on Hopper where a product is wider than it has rows, and has under ``panel_rows``. A training's
-library (``fp8_training``) orders its tiles so that it needn't.
+same time. As benchmarks have them, they drift apart wave by wave (``_DRIFT``), and then an operand that
+outgrows the L2 cache passes memory again for each ``panel`` of the product, as far as it doesn't fit, while
+nothing is computed: on Hopper where a product is wider than it has rows and has under ``panel_rows``. A
+training's library (``fp8_training``) orders its tiles so that it needn't.
 
 Fused attention: its products at ``attention_peak``, slower with small heads, whose exponentials take as long
 as those of large ones (Shah et al., "FlashAttention-3", arXiv 2407.08608, section 3.1), and with short
@@ -53,9 +53,9 @@ _LOAD_BYTES = 16
 _SUM_BYTES = 4
 _ONE_TILE = 256
 """Rows up to which those that are no multiple of 16 cost nothing: one tile has them."""
+_TILE = 128 * 256
 _DRIFT = 5
-"""Waves of tiles of 128 by 256 after which half of what they shared through the cache is shared no more."""
-_WAVE = 128 * 256
+"""Waves of such tiles after which half of what they shared through the cache is shared no more."""
 _HEAD = 128
 """Size of the heads that ``attention_peak`` is of."""
 
@@ -182,7 +182,7 @@ class GpuTimer:
         if not (panel and cache):
             return 0.0
         smaller = NARROW_BYTES[narrow] * kernel.inner * min(kernel.rows, kernel.columns)
-        waves = kernel.rows * kernel.columns / (_WAVE * self.gpu.multiprocessors)
+        waves = kernel.rows * kernel.columns / (_TILE * self.gpu.multiprocessors)
         apart = waves / (waves + _DRIFT)
         return max(smaller - cache, 0.0) * max(kernel.rows, kernel.columns) / panel * apart
 

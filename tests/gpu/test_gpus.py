@@ -50,7 +50,23 @@ def test_what_is_known_of_a_gpu_says_how_far_off_it_may_be() -> None:
     apart = [sum(part**2 for part in gpu.error("bf16")) ** 0.5 for gpu in (h100, h200, h20, mi355x)]
     assert apart[0] < apart[1] == apart[2] < apart[3]
     # 2.7 watts for each TFLOP/s of its peak, an H200 0.7: no power limit holds it back.
-    assert (h200.efficiency.sustained_clock, h20.efficiency.sustained_clock) == (0.71, 1)
+    assert (h200.efficiency.sustained_clock, h20.efficiency.sustained_clock) == (0.81, 1)
+
+
+def test_a_data_sheets_products_reach_what_watts_allow_and_fill_in_their_time() -> None:
+    near, far = catalogue.read("h200-sxm"), catalogue.read("h20")
+    assert far.efficiency.matmul_peak == 0.9  # as much as any GPU reached that was measured
+    each = [gpu.peak("bf16") / gpu.multiprocessors for gpu in (near, far)]
+    assert far.efficiency.matmul_depth / each[1] == pytest.approx(
+        near.efficiency.matmul_depth / each[0], rel=0.01
+    )
+    alike = catalogue.read("h800-sxm").efficiency
+    assert alike.matmul_peak == catalogue.read("h100-sxm").efficiency.matmul_peak
+    # GB300 has 0.56 W for each TFLOP/s, GB200 0.48; trainings keep what the power limit gives them.
+    near, far = catalogue.read("gb200"), catalogue.read("gb300")
+    assert far.efficiency.matmul_peak == pytest.approx(near.efficiency.matmul_peak + 0.2 * 0.08, abs=1e-3)
+    reached = [gpu.efficiency.sustained_clock * gpu.efficiency.matmul_peak for gpu in (near, far)]
+    assert reached[1] / reached[0] == pytest.approx(1400 / 1200, rel=2e-3)
 
 
 def test_a_neighbours_clock_goes_with_its_watts_for_each_flop() -> None:
@@ -60,7 +76,8 @@ def test_a_neighbours_clock_goes_with_its_watts_for_each_flop() -> None:
     assert near.power is not None
     assert far.power is not None
     per_flop = (far.power / far.peak("bf16")) / (near.power / near.peak("bf16"))
-    expected = near.efficiency.sustained_clock * per_flop
+    alone = far.efficiency.matmul_peak / near.efficiency.matmul_peak
+    expected = near.efficiency.sustained_clock * per_flop / alone  # of what a kernel alone reaches
     assert far.efficiency.sustained_clock == pytest.approx(expected, abs=0.001)
     values = {"name": "mine", "like": "gb200", "peak_flops": {"bf16": 1e12}, "memory_rate": "1TB/s"}
     assert Gpu.model_validate(values).efficiency.sustained_clock == near.efficiency.sustained_clock

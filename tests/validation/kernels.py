@@ -3,7 +3,8 @@
 ``python -m tests.validation.kernels``: the error of every row of the tables that the fit has not seen, by
 GPU and type, large kernels apart. ``--fit``: fits each GPU's numbers anew to every other row and prints
 them, as they stand in ``cosim/gpu/data``. Tables: ai-dynamo/aiconfigurator (Apache-2.0), kernels one after
-another, TensorRT-LLM's.
+another, TensorRT-LLM's. ``--left-out``: each GPU as if only its data sheet were known, with another one's
+numbers (``cosim.gpu.neighbour``): large kernels of all its rows.
 
 The rows with an even number in their table are fitted to, the others are held out. An FP8 or FP4 product's
 row has its left operand's conversion in it, FP8's also the search for its largest value before
@@ -175,8 +176,38 @@ def report(gpu: Gpu, rows: Sequence[Row]) -> list[str]:
     return found
 
 
+def from_sheet(name: str, other: str) -> Gpu:
+    """A GPU of the catalogue that only its data sheet and a neighbour are known of."""
+    gpu = read(name)
+    sheet = {
+        "name": gpu.name, "peak_flops": gpu.peak_flops, "memory_rate": f"{gpu.memory_rate / 8e9}GB/s",
+        "cache": gpu.cache, "multiprocessors": gpu.multiprocessors, "power": gpu.power, "like": other,
+    }  # fmt: skip
+    return Gpu.model_validate(sheet)
+
+
+def left_out() -> list[str]:
+    """A line for each GPU and each neighbour: mean error and bias of large kernels, by kind."""
+    lines = []
+    for table, name in TABLES.items():
+        rows = [row for row in rows_of(table) if row.large]
+        for other in TABLES.values():
+            if other == name:
+                continue
+            error = predicted(from_sheet(name, other), rows) / np.array([row.seconds for row in rows]) - 1
+            cells = [f"{name:10s} by {other:10s}"]
+            for what in dict.fromkeys(row.what for row in rows):
+                own = error[[row.what == what for row in rows]]
+                cells.append(f"{what} {np.abs(own).mean():.1%} ({own.mean():+.1%})")
+            lines.append("  ".join(cells))
+    return lines
+
+
 def main(arguments: Sequence[str]) -> None:
     """Report, or fit."""
+    if "--left-out" in arguments:
+        print("\n".join(left_out()))
+        return
     print(f"{'held out':27s}  rows   error    bias  below   error    bias")
     for table, name in TABLES.items():
         if not (DATA / "gpus" / f"{table}_gemm.csv").exists():
