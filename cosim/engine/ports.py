@@ -195,7 +195,7 @@ def _pack(columns: I64, keys: I64) -> int:
 
 @compiled
 def _number_kinds(keys: I64, few: int, order: I64, one: I64, kind: I64) -> int:
-    """Say the first row of each kind in an order of all rows, and the kind of each row; how many there are."""
+    """Say the first row of each kind in an order of all rows, and the kind of each; how many there are."""
     kinds = 0
     for k in range(len(order)):
         fresh = k == 0

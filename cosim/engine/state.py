@@ -145,7 +145,8 @@ RANK = np.dtype(
 """``cell0``: its operations' cells; ``pace0``: its durations where they are its own, for iteration ``paced``;
 ``oldest``, ``iteration``: the first and last iteration that has begun and not ended, in the slots from
 ``slot0`` on, the oldest one's operations from ``origin`` on; ``cause``: when that became certain which lets
-operations start in round ``cause_round``; ``device``: the memory that serves it, NONE: no access waits for another."""
+operations start in round ``cause_round``; ``device``: the memory that serves it, NONE: no access waits for
+another."""
 SLOT = np.dtype([("iteration", "i4"), ("left", "i4")])
 """An iteration of a rank, and how many of its operations are to end."""
 CELL = np.dtype([("started", "i8"), ("waits", "i4"), ("ready", "i4")])

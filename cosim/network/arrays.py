@@ -63,7 +63,7 @@ class Arrays:
         self._numba_type_ = self._write()
 
     def _write(self) -> _ArraysType:
-        """Write the table of the arrays as they are now; the type of this object, which numba takes from it."""
+        """Write the table of the arrays as they are now; the type of this object, which numba takes of it."""
         held = vars(self)
         fields = [held[name] for name in self._names]
         kinds = describe(fields, self._table)

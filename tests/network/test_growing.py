@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cosim.engine.state import RANK
-from cosim.network.growing import CACHE_LINE, address_of, zeros
+from cosim.network.growing import CACHE_LINE, GrowingArrays, address_of, zeros, zeros_of
 
 ROWS = np.zeros(8, RANK)
 CONSTANT = np.arange(3)
@@ -30,3 +30,31 @@ def test_arrays_begin_with_a_cache_line(shape: tuple[int, ...]) -> None:
     assert made.ctypes.data % CACHE_LINE == 0
     assert made.shape == shape
     assert not made.tobytes().strip(b"\0")
+
+
+def test_arrays_of_one_piece_begin_with_cache_lines_and_keep_apart() -> None:
+    shapes = {
+        "a": ((3,), RANK),
+        "b": ((0,), RANK),
+        "c": ((1 << 15, 2), np.dtype(np.int64)),
+        "d": ((5,), RANK),
+    }
+    made = zeros_of(shapes)
+    for name, one in made.items():
+        assert one.ctypes.data % CACHE_LINE == 0
+        assert (one.shape, one.dtype) == shapes[name]
+        assert not one.tobytes().strip(b"\0")
+        one.view(np.uint8).fill(255)
+        others = [other for each, other in made.items() if each != name]
+        assert not any(other.tobytes().strip(b"\0") for other in others)
+        one.view(np.uint8).fill(0)
+
+
+def test_what_grows_together_keeps_its_rows_and_what_is_long_enough_stays() -> None:
+    arrays = GrowingArrays({"a": np.arange(3), "b": np.ones((40, 2)), "c": np.zeros(0, np.int32)})
+    before = arrays["b"]
+    assert arrays.reserve_all({"a": 50, "b": 40, "c": 1}) == ["a", "c"]
+    assert arrays["b"] is before
+    assert len(arrays["a"]) >= 50
+    assert arrays["a"][:4].tolist() == [0, 1, 2, 0]
+    assert len(arrays["c"]) >= 1

@@ -45,7 +45,6 @@ class TimedFlows:
         count = len(self)
         program_of, begins = np.zeros((2, num_ranks), np.int32)
         first = np.zeros(num_ranks + 1, np.int64)
-        columns = self.src, self.dst, self.size_bytes, self.start_ps
         programs, num_waits, idle = _number(self.src, self.dst, self.start_ps, program_of, begins, first)
         report.invented(NOTHING_IS_INVENTED, idle)
         first = first[: programs + 1]
@@ -54,8 +53,25 @@ class TimedFlows:
         duration, size, peer, tag = np.empty((4, rows), np.int64)
         dep_first, dep = np.empty(rows + 1, np.int64), np.empty(num_waits, np.int32)
         hashes, latest = np.empty(2 << count.bit_length(), np.int32), np.empty(count, np.int32)
-        found = like, which, duration, size, peer, tag, dep_first, dep
-        _write(*columns, program_of, first, first[:-1].copy(), hashes, latest, *found)
+        _write(
+            self.src,
+            self.dst,
+            self.size_bytes,
+            self.start_ps,
+            program_of,
+            first,
+            first[:-1].copy(),
+            hashes,
+            latest,
+            like,
+            which,
+            duration,
+            size,
+            peer,
+            tag,
+            dep_first,
+            dep,
+        )
         table = OperationTable(
             _PROTOTYPES,
             like,
@@ -74,9 +90,7 @@ class TimedFlows:
 
 
 @compiled
-def _number(
-    src: I64, dst: I64, start: I64, program_of: I32, begins: I32, first: I64
-) -> tuple[int, int, int]:
+def _number(src: I64, dst: I64, start: I64, program_of: I32, begins: I32, first: I64) -> tuple[int, int, int]:
     """Number the programs of ranks in order of their first ranks, which begin them; idle ones share one.
     (Programs, whose rows are from ``first`` on; waits; ranks that are idle).
     """
@@ -127,8 +141,8 @@ def _write(
 ) -> None:
     """Write the rows of flows, those of each program from its ``place`` on: a wait, a SEND and a RECV."""
     mask = len(hashes) - 1
-    for at in range(len(hashes)):
-        hashes[at] = -1
+    for slot in range(len(hashes)):
+        hashes[slot] = -1
     for row in range(len(like)):
         like[row] = _NOTHING
         which[row] = 2 * len(src)
