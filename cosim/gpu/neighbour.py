@@ -28,7 +28,7 @@ _TERA = 1e12
 
 
 def reached(sheet: Mapping[str, Any], given: Mapping[str, Any], other: Gpu) -> dict[str, Any]:
-    """Numbers of the efficiency that a GPU with this data sheet has unlike its neighbour, or are ``given``."""
+    """Numbers of the efficiency that a GPU of this data sheet has unlike its neighbour, or are ``given``."""
     peaks, watts = sheet.get("peak_flops"), sheet.get("power")
     if not isinstance(peaks, dict) or "bf16" not in peaks:
         return dict(given)
@@ -47,7 +47,7 @@ def reached(sheet: Mapping[str, Any], given: Mapping[str, Any], other: Gpu) -> d
         more = BY_POWER * other.power / (other.peak("bf16") / _TERA) * (share - 1)
         found[name] = round(max(min(was + more, max(MOST, was)), 0.3), 3)
     share = float(watts) / float(peaks["bf16"]) / (other.power / other.peak("bf16"))
-    alone = float(given.get("matmul_peak", found["matmul_peak"])) / efficiency.matmul_peak
+    alone = 1.0 if "matmul_peak" in given else found["matmul_peak"] / efficiency.matmul_peak
     if efficiency.fp8_training is not None:  # of the clock, as matmul_peak is
         found["fp8_training"] = round(min(efficiency.fp8_training * alone, 1.0), 3)
     found["sustained_clock"] = max(min(1.0, round(efficiency.sustained_clock * share / alone, 3)), 0.4)
