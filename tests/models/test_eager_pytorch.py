@@ -65,6 +65,7 @@ def moved(made: Workload, collective: str) -> Counter[tuple[str, ...]]:
         ({"fsdp": 4, "pp": 4, "schedule": "gpipe"}, {"batch": 16}),
         ({"fsdp": 2, "pp": 2, "schedule": "interleaved", "virtual_stages": 2}, {"batch": 8}),
         ({"dp": 2, "pp": 2, "schedule": "looped_bfs", "virtual_stages": 2}, {"batch": 8}),
+        ({"pp": 2, "schedule": "looped_bfs", "virtual_stages": 2}, {"batch": 7}),
     ],
 )
 def test_flops_are_the_closed_form_and_attention_makes_its_scores_again(

@@ -67,9 +67,12 @@ def fabric(gpus: int, where: Cluster) -> dict[str, Any]:
 
 def replayed_s(row: Row, settings: dict[str, Any]) -> float:
     """Seconds until the last rank has ended."""
+    where = cluster(row)
+    host = {"kind": "per_npu", "rate": f"{where.host_rate / 1e9:g}GB/s"} if settings.get("offload") else None
     scenario = {
-        "topology": fabric(int(row.job["gpus"]), cluster(row)),
+        "topology": fabric(int(row.job["gpus"]), where),
         "network": "fair_share",
+        "memory": host,
         "jobs": [{"workload": {"kind": "model", **settings}}],
     }
     return run(scenario).records.end_ps / PS_PER_S
