@@ -146,6 +146,7 @@ class _ArraysType(types.Type):
 _types: dict[tuple[Any, ...], _ArraysType] = {}
 _known: dict[tuple[Any, ...], tuple[_ArraysType, list[Any]]] = {}
 """By what :func:`describe` says of arrays; with the types of these, which it names by where they are."""
+_MOST_KNOWN = 1 << 10
 
 
 def _type_of(owner: type[Arrays], fields: list[Any], kinds: list[int]) -> _ArraysType:
@@ -154,6 +155,8 @@ def _type_of(owner: type[Arrays], fields: list[Any], kinds: list[int]) -> _Array
     key = (owner, *kinds, *parts)
     known = _known.get(key)
     if known is None:
+        if len(_known) == _MOST_KNOWN:  # numpy's types that somebody makes anew in each run
+            _known.clear()
         shapes = (owner, *map(_shape, fields))
         if shapes not in _types:
             typed = zip(owner._names, map(cast("Any", typeof), fields), strict=True)

@@ -1,12 +1,14 @@
-"""What a departure changes at least, whoever works it out: ``python -m tests.benchmarks.levels [MOST_HOSTS]``.
+"""What a departure changes at least, however it is worked out: ``python -m tests.benchmarks.levels [HOSTS]``.
 
 All-to-all of random sizes on a star and a fat-tree, as in :mod:`tests.benchmarks.simgrid` but without
-latencies, under ``fair_share``, which is stopped at each completion and asked for the rate of each flow. ``rates``: those that
-differ from the completion before, for each; ``levels``: different ones among these, one for each link that
-binds some. ``growth``: the exponent of their sums against the number of flows. As max-min rates are unique,
-no way to work them out changes fewer; one that writes each changed rate takes time of at least the first
-exponent, and one that keeps a level for each link, and finds the others' without a look at their flows, of at
-least the second.
+latencies, up to so many hosts, under ``fair_share``, which is stopped at each completion and asked for the
+rate of each flow. ``rates``: those that differ from the completion before, for each; ``levels``: different
+ones among these, one for each link that holds some of them back. ``growth``: the exponent of their sums
+against the number of flows.
+
+Max-min rates are unique, so no way to work them out changes fewer. One that writes each rate that changes
+grows by the first exponent at least; one that keeps a level for each link, and finds the levels of the others
+without a look at their flows, by the second.
 """
 
 from __future__ import annotations
