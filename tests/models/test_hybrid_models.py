@@ -112,7 +112,7 @@ def test_the_released_files_have_one_module_that_predicts_ahead(name: str) -> No
     ("changes", "said"),
     [
         ({"pattern": "M*-X"}, "pattern has a layer 'X'; there are M Mamba-2, \\* attention"),
-        ({"pattern": "M*-"}, "pattern has 3 letters for 4 layers; one for each, as in `layers: 3`"),
+        ({"pattern": "M*-"}, "pattern has 3 letters for 4 layers, where each has one: write `layers: 3`, or"),
         ({"mamba": None}, "layers have Mamba-2: give mamba"),
         ({"experts": None}, "layers have experts: give experts"),
         ({"heads": 0, "kv_heads": None}, "layers have attention: give heads"),

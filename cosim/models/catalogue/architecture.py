@@ -153,8 +153,8 @@ class TransformerModel(Model):
                 raise ValueError(f"{name} has a layer {wrong[0]!r}; there are {known}")
         if self.pattern is not None and len(self.pattern) != self.layers:
             raise ValueError(
-                f"pattern has {len(self.pattern)} letters for {self.layers} layers; one for each, as in"
-                f" `layers: {len(self.pattern)}`"
+                f"pattern has {len(self.pattern)} letters for {self.layers} layers, where each has one: write"
+                f" `layers: {len(self.pattern)}`, or a pattern of {self.layers}"
             )
         if self.pattern is None and self.ahead_pattern is not None:
             raise ValueError("ahead_pattern is of models with a pattern; leave it out")
