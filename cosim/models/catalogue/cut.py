@@ -91,6 +91,7 @@ class Parallel(Spec):
             raise ValueError(
                 f"{name} {size} isn't a multiple of ep {self.ep}: experts are shared within {name};"
                 f" {-(-size // self.ep) * self.ep} would be"
+                + (", or etp: 1, with experts on tp ranks, too" if self._might_spread(size) else "")
             )
         if self.schedule in V_SHAPED and self.pp > 1:
             if self.virtual_stages != V_CHUNKS:
@@ -119,6 +120,11 @@ class Parallel(Spec):
             )
         if not self.sequence_parallel:
             raise ValueError("etp 1: tp ranks have the same tokens without sequence parallelism; `sp: true`")
+
+    def _might_spread(self, size: int) -> bool:
+        """Whether experts could lie on tensor-parallel ranks, too."""
+        inner = self.tp * self.cp
+        return self.tp > 1 and self.ep % inner == 0 and size * inner % self.ep == 0
 
     @property
     def spread(self) -> bool:
