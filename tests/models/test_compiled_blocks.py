@@ -98,6 +98,29 @@ def test_a_checkpointed_block_runs_again_inside_its_backward() -> None:
     assert between_products(made.backward) == Counter([6291456, *backward[1:]])
 
 
+def test_what_is_not_saved_by_operator_runs_again_beside_gradients() -> None:
+    """Of `compiled-selective` with rotations by halves: the kernel of the MLP's norm's gradients, 5,512,192
+    bytes, makes attention's norm again.
+    """
+    given = {**CASES["compiled-selective"].workload(), "framework": {"kind": "pytorch", "compile": True}}
+    del given["kind"]
+    spec = ModelWorkload.model_validate(given)
+    cut = Cut(Parallel(fsdp=8), batch=2, sequence=256, keys=256, width=2, recompute="selective")
+    framework = PyTorch.model_validate({"compile": True, "rotary": "chunked"})
+    blocks = CompiledBlocks(spec.model, cut, framework, autocast=False)  # type: ignore[arg-type]
+    made = blocks.layer(0)
+    turned = [1638400, 589824]
+    assert between_products(made.forward) == Counter([1574400, 2360832, *turned, 7864320, 3145728])
+    assert between_products(made.recompute) == Counter([*turned, 2362880])
+    assert between_products(made.backward) == Counter(
+        [15728640, 5512192, *turned, 4722176, 5533696, 13824, 13824]
+    )
+    assert blocks.checkpointed_bytes(0) == EagerBlocks.checkpointed_bytes(blocks, 0)
+    eager = EagerBlocks(spec.model, cut, framework, autocast=False)  # type: ignore[arg-type]
+    eager.layer(0)
+    assert eager.checkpointed_bytes(0) == blocks.checkpointed_bytes(0)
+
+
 def test_a_sum_over_few_rows_is_one_kernel() -> None:
     """Of both norms' weights: of 128 rows, in `compiled-checkpoint-tp`, nobody makes partial sums."""
     cut = Cut(Parallel(tp=2), batch=1, sequence=256, keys=256, width=2)
@@ -108,8 +131,9 @@ def test_a_sum_over_few_rows_is_one_kernel() -> None:
     assert sum(moved.values()) == 2 + 1 + 1 + 2 + 1 + 1  # rotations, gate, scatters' sums, norms, and this
 
 
-@pytest.mark.parametrize("recompute", ["none", "full"])
-@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize(
+    ("tp", "recompute"), [(1, "none"), (1, "full"), (1, "selective"), (2, "none"), (2, "full")]
+)
 def test_what_is_calculated_and_trained_is_the_eager_blocks(tp: int, recompute: Recompute) -> None:
     compiled, eager = (
         block(kind, "complex", tp=tp, recompute=recompute) for kind in (CompiledBlocks, EagerBlocks)

@@ -80,8 +80,8 @@ def test_saved_are_as_many_bytes_as_pytorch_saves() -> None:
 
     def block(x: torch.Tensor) -> torch.Tensor:
         inner = norms[0](x)
-        split = (each(inner).unflatten(-1, (-1, HEAD)).transpose(1, 2) for each in (q, k, v))
-        out = functional.scaled_dot_product_attention(*split, is_causal=True, enable_gqa=True)
+        a, b, c = (each(inner).unflatten(-1, (-1, HEAD)).transpose(1, 2) for each in (q, k, v))
+        out = functional.scaled_dot_product_attention(a, b, c, is_causal=True, enable_gqa=True)
         x = x + o(out.transpose(1, 2).flatten(-2))
         inner = norms[1](x)
         return x + down(functional.silu(gate(inner)) * up(inner))
@@ -107,7 +107,7 @@ def test_saved_are_as_many_bytes_as_pytorch_saves() -> None:
 def test_less_is_kept_than_of_all_and_less_is_run_again_than_all() -> None:
     kept, again = [], []
     for how in ("full", "selective", "none"):
-        made = blocks(how)  # type: ignore[arg-type]
+        made = blocks(how)
         layer = made.layer(0)
         kept.append(activation_bytes(made, 0))
         again.append((flops(layer.recompute), launches(layer)))
@@ -133,7 +133,10 @@ def test_the_last_of_so_many_blocks_is_checkpointed() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"framework": {"kind": "pytorch", "compile": True}}, "recompute: selective needs compile: false"),
+        (
+            {"parallel": {"fsdp": 2, "tp": 2}, "framework": {"kind": "pytorch", "compile": True}},
+            "recompute: selective needs compile: false, or no parallel.tp",
+        ),
         ({"recipe": "fp8"}, "no recipe: its products are no operators that are saved"),
         ({"model": {**DENSE, "experts": {"num": 8, "top_k": 2, "ffn": 512}}}, "no experts"),
         (

@@ -278,6 +278,14 @@ CASES: dict[str, Case] = {
         "--compile --checkpoint", {"fsdp": 8}, given={"recompute": "full"}, framework={"compile": True},
         batch=2,
     ),
+    "compiled-selective": _titan(
+        "--compile --checkpoint --selective", {"fsdp": 8}, given={"recompute": "selective"},
+        framework={"compile": True}, batch=2, sizes={"hidden": 768, "heads": 12, "ffn": 2560},
+    ),
+    "compiled-selective-halves": _titan(
+        "--compile --checkpoint --selective --rotary chunked --hf-norm", {"fsdp": 8},
+        given={"recompute": "selective"}, framework={"compile": True, "rotary": "chunked", "norm": "written"},
+    ),
     "compiled-checkpoint-tp": _titan(
         "--compile --checkpoint --tp 2 --rotary chunked", {"fsdp": 4, "tp": 2}, given={"recompute": "full"},
         framework={"compile": True, "rotary": "chunked"},

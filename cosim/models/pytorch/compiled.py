@@ -10,7 +10,8 @@ gives up all gradients at its end.
 Tensor-parallel ranks gather and scatter along the sequence: a sum of products' gradients is made as it is
 brought into the order in which ranks add it up, so that a norm's backward reads one gradient. A checkpointed
 block runs again inside its backward, up to the product that nothing of backward reads; there the gate's
-product is made by the kernel that makes the gate's gradients.
+product is made by the kernel that makes the gate's gradients. Where backward runs again what isn't saved by
+operator, so is attention's norm by the kernel of the MLP's norm's gradients.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cosim.gpu.kernels import Kernel, memory
-from cosim.models.catalogue.cut import FUSED, TP
+from cosim.models.catalogue.cut import FUSED, TP, Recompute
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks, Writer
 from cosim.models.pytorch.operators import FP32, Operators
@@ -40,19 +41,23 @@ class CompiledBlocks(EagerBlocks):
 
     def layer(self, number: int) -> Layer:
         """One block."""
-        return CompiledBlock(self, f"layer {number}", again=self.again(number) == "full").whole()
+        again = self.again(number)
+        if again == "selective":
+            super().layer(number)  # which operators are saved doesn't depend on what is fused
+        return CompiledBlock(self, f"layer {number}", again=again).whole()
 
 
 class CompiledBlock(Writer):
     """A block being written: library calls in order, fused kernels between them."""
 
-    def __init__(self, blocks: EagerBlocks, name: str, *, again: bool) -> None:
+    def __init__(self, blocks: EagerBlocks, name: str, *, again: Recompute) -> None:
         super().__init__(blocks, name)
         self.state = self.input()
         names = ("attention norm", "mlp norm")
         summed = TP if self.tp > 1 else ()
         self.norms = [self.weight(name, self.model.hidden, summed=summed) for name in names]
-        self.again = again
+        self.whole_again, self.some_again = again == "full", again == "selective"
+        self.again = again != "none"
         self.recomputed: list[TapeEvent] = []
 
     def whole(self) -> Layer:
@@ -62,12 +67,13 @@ class CompiledBlock(Writer):
         sums = self._sums_of_norms()
         ready = [Ready(weight) for weight in self.weights]
         count = sum(weight.count for weight in self.weights)
-        back = [*backward_mlp, self._norm_backward(2), *backward, self._norm_backward(3), *sums, *ready]
+        mlp_norm = self._norm_backward(2, beside=self.some_again)
+        back = [*backward_mlp, mlp_norm, *backward, self._norm_backward(3), *sums, *ready]
         return Layer(
             self.name,
             pieces(self.name, [*forward, *forward_mlp]),
             pieces(self.name, back),
-            pieces(self.name, self.recomputed) if self.again else (),
+            pieces(self.name, self.recomputed if self.again else ()),
             parameters=self.blocks.sharded(count, 0),
             weights=tuple(self.weights),
         )
@@ -89,7 +95,10 @@ class CompiledBlock(Writer):
         for there, _ in products:
             forward += there
         forward += [*turned, *chosen.tape.forward, *projection[0], *self._scattered(1)]
-        self.recomputed += [self._norm(1), *forward]
+        if self.whole_again:
+            self.recomputed += [self._norm(1), *forward]
+        elif self.some_again:
+            self.recomputed += [*products[1][0], *turned, *projection[0]]
         backward = [*self._gathered(), *projection[1], *chosen.tape.backward(out), *back]
         for _, here in products:
             backward += here
@@ -103,7 +112,7 @@ class CompiledBlock(Writer):
         wide = self.cut.tokens * ffn * self.cut.width
         end = memory(4 * self.state.size_bytes)  # the block's input, both changes, and their sum
         products = [*self._gathered(), *gate[0], *up[0]]
-        self.recomputed += [self._norm(2), *products]
+        self.recomputed += [self._norm(2), *(products if self.whole_again else up[0])]
         norm = self._norm(2, kept=not self.again)
         forward = [norm, *products, memory(3 * wide), *down[0], *self._scattered(1), end]
         gated = memory((6 if self.again else 5) * wide)  # run again, the product is another result of it
@@ -160,14 +169,17 @@ class CompiledBlock(Writer):
         """Gradients of what so many products read: ranks have them as one, added up on the way."""
         return products if self.tp == 1 else 1
 
-    def _norm_backward(self, products: int) -> Kernel:
+    def _norm_backward(self, products: int, *, beside: bool = False) -> Kernel:
         """Of gradients of the products that read the norm, its input, and the residual's gradient, to their
         sum.
 
-        Attention's norm has three readers and one input, the MLP's two of each.
+        Attention's norm has three readers and one input, the MLP's two of each. ``beside``: attention's norm
+        is made again from what both read.
         """
         states = self._readers(products) + (4 - products) + 2
-        return memory(states * self.state.size_bytes + self._row_numbers + self.norms[0].size_bytes)
+        norms, states = (2, states + 1) if beside else (1, states)
+        numbers = norms * (self._row_numbers + self.norms[0].size_bytes)
+        return memory(states * self.state.size_bytes + numbers)
 
     def _sums_of_norms(self) -> Iterable[Kernel]:
         """Gradients of both weights: sums over rows, first of blocks of rows, in one kernel for both."""
