@@ -111,9 +111,9 @@ def test_what_is_not_saved_by_operator_runs_again_beside_gradients() -> None:
     made = blocks.layer(0)
     turned = [1638400, 589824]
     assert between_products(made.forward) == Counter([1574400, 2360832, *turned, 7864320, 3145728])
-    assert between_products(made.recompute) == Counter([*turned, 2362880])
+    assert between_products(made.recompute) == Counter([2362880])
     assert between_products(made.backward) == Counter(
-        [15728640, 5512192, *turned, 4722176, 5533696, 13824, 13824]
+        [15728640, 5512192, *turned, *turned, 4722176, 5533696, 13824, 13824]
     )
     assert blocks.checkpointed_bytes(0) == EagerBlocks.checkpointed_bytes(blocks, 0)
     eager = EagerBlocks(spec.model, cut, framework, autocast=False)  # type: ignore[arg-type]

@@ -133,10 +133,6 @@ def test_the_last_of_so_many_blocks_is_checkpointed() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"parallel": {"fsdp": 2, "tp": 2}, "framework": {"kind": "pytorch", "compile": True}},
-            "recompute: selective needs compile: false, or no parallel.tp",
-        ),
         ({"recipe": "fp8"}, "no recipe: its products are no operators that are saved"),
         ({"model": {**DENSE, "experts": {"num": 8, "top_k": 2, "ffn": 512}}}, "no experts"),
         (

@@ -286,6 +286,10 @@ CASES: dict[str, Case] = {
         "--compile --checkpoint --selective --rotary chunked --hf-norm", {"fsdp": 8},
         given={"recompute": "selective"}, framework={"compile": True, "rotary": "chunked", "norm": "written"},
     ),
+    "compiled-selective-tp": _titan(
+        "--compile --checkpoint --selective --tp 2 --rotary chunked", {"fsdp": 4, "tp": 2},
+        given={"recompute": "selective"}, framework={"compile": True, "rotary": "chunked"}, batch=2,
+    ),
     "compiled-checkpoint-tp": _titan(
         "--compile --checkpoint --tp 2 --rotary chunked", {"fsdp": 4, "tp": 2}, given={"recompute": "full"},
         framework={"compile": True, "rotary": "chunked"},

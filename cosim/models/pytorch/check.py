@@ -118,7 +118,6 @@ def _fits_parted(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
 def _fits_selective(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
     """Refuse what torchtitan's list of saved operators isn't of, or isn't compared with a profile."""
     needed = {
-        "compile: false, or no parallel.tp": not framework.compile or spec.parallel.tp == 1,
         "async_tensor_parallel: false": not framework.async_tensor_parallel or spec.parallel.tp == 1,
         "no experts": model.experts is None,
         "no recipe: its products are no operators that are saved": spec.recipe is None,

@@ -11,7 +11,8 @@ Tensor-parallel ranks gather and scatter along the sequence: a sum of products' 
 brought into the order in which ranks add it up, so that a norm's backward reads one gradient. A checkpointed
 block runs again inside its backward, up to the product that nothing of backward reads; there the gate's
 product is made by the kernel that makes the gate's gradients. Where backward runs again what isn't saved by
-operator, so is attention's norm by the kernel of the MLP's norm's gradients.
+operator, so is attention's norm by the kernel of the MLP's norm's gradients; between tensor-parallel ranks the
+projection isn't, as what was scattered is saved.
 """
 
 from __future__ import annotations
@@ -97,9 +98,11 @@ class CompiledBlock(Writer):
         forward += [*turned, *chosen.tape.forward, *projection[0], *self._scattered(1)]
         if self.whole_again:
             self.recomputed += [self._norm(1), *forward]
-        elif self.some_again:
-            self.recomputed += [*products[1][0], *turned, *projection[0]]
-        backward = [*self._gathered(), *projection[1], *chosen.tape.backward(out), *back]
+        again: list[TapeEvent] = []
+        if self.some_again:
+            again = [*self._gathered(), *products[1][0], *turned]
+            self.recomputed += projection[0] if self.tp == 1 else []  # what is scattered is saved
+        backward = [*again, *self._gathered(), *projection[1], *chosen.tape.backward(out), *back]
         for _, here in products:
             backward += here
         return [self._norm(1, kept=not self.again), *forward], [*backward, *self._scattered(3)]
@@ -112,7 +115,7 @@ class CompiledBlock(Writer):
         wide = self.cut.tokens * ffn * self.cut.width
         end = memory(4 * self.state.size_bytes)  # the block's input, both changes, and their sum
         products = [*self._gathered(), *gate[0], *up[0]]
-        self.recomputed += [self._norm(2), *(products if self.whole_again else up[0])]
+        self.recomputed += [self._norm(2), *(products if self.whole_again else [*self._gathered(), *up[0]])]
         norm = self._norm(2, kept=not self.again)
         forward = [norm, *products, memory(3 * wide), *down[0], *self._scattered(1), end]
         gated = memory((6 if self.again else 5) * wide)  # run again, the product is another result of it

@@ -145,7 +145,8 @@ def _library(node: Any) -> list[Launch]:
         dict.fromkeys((*([node.get_origin_node()] if node.get_origin_node() else []), *node.get_origins()))
     )
     if isinstance(node, ir._WaitKernel):
-        return [Launch(waits_for=_collective(_of(origins, "wait_tensor").args[0]))]
+        waited = _collective(_of(origins, "wait_tensor").args[0])
+        return [Launch(waits_for=waited)] if waited else []
     if isinstance(node, ir._CollectiveKernel):
         return [Launch(collective=next(each.name for each in origins if is_collective(each.target)))]
     # What it is of, and not what its buffer became: an all-reduce in place takes that over.
@@ -191,8 +192,12 @@ def _called(node: torch.fx.Node) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def _collective(node: torch.fx.Node) -> str:
-    """Which collective's result this is, taken out of a list or not."""
+    """Which collective's result this is, taken out of a list or not; "": one that came in, of another graph,
+    which waited for it (a result of a forward graph that is saved, and waited for again in backward).
+    """
     while not is_collective(node.target):
+        if not node.args:
+            return ""
         node = node.args[0]  # type: ignore[assignment]
     return node.name
 
