@@ -4,7 +4,7 @@
 GPU and type, large kernels apart. ``--fit``: fits each GPU's numbers anew to every other row and prints
 them, as they stand in ``cosim/gpu/data``. Tables: ai-dynamo/aiconfigurator (Apache-2.0), kernels one after
 another, TensorRT-LLM's. ``--left-out``: each GPU as if only its data sheet were known, with another one's
-numbers (``cosim.gpu.neighbour``): large kernels of all its rows.
+numbers (``cosim.gpu.neighbour``), and as they are: large kernels of all its rows.
 
 The rows with an even number in their table are fitted to, the others are held out. An FP8 or FP4 product's
 row has its left operand's conversion in it, FP8's also the search for its largest value before
@@ -187,19 +187,28 @@ def from_sheet(name: str, other: str) -> Gpu:
 
 
 def left_out() -> list[str]:
-    """A line for each GPU and each neighbour: mean error and bias of large kernels, by kind."""
+    """A line for each GPU and each neighbour: mean error and bias of large kernels, by kind; last BF16's mean
+    error with the neighbour's numbers as they are.
+    """
     lines = []
     for table, name in TABLES.items():
         rows = [row for row in rows_of(table) if row.large]
         for other in TABLES.values():
             if other == name:
                 continue
-            error = predicted(from_sheet(name, other), rows) / np.array([row.seconds for row in rows]) - 1
+            error, same = (
+                predicted(gpu, rows) / np.array([row.seconds for row in rows]) - 1
+                for gpu in (
+                    from_sheet(name, other),
+                    read(name).model_copy(update={"efficiency": read(other).efficiency}),
+                )
+            )
             cells = [f"{name:10s} by {other:10s}"]
             for what in dict.fromkeys(row.what for row in rows):
                 own = error[[row.what == what for row in rows]]
                 cells.append(f"{what} {np.abs(own).mean():.1%} ({own.mean():+.1%})")
-            lines.append("  ".join(cells))
+            own = same[[row.what == "bfloat16" for row in rows]]
+            lines.append("  ".join([*cells, f"as it is {np.abs(own).mean():.1%}"]))
     return lines
 
 

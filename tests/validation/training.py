@@ -2,14 +2,14 @@
 
 ``python -m tests.validation.training [fsdp|megatron]``: for each group of jobs rows, mean error, bias,
 Spearman, how many are within their interval of 80 %, apart for rows of an even number in their table, which
-FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 8B and 70B on H100 and GB200
+FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 on H100, 8B and 70B on GB200
 were fitted to, and Qwen3 30B on B200 for the host, on GB200 for its memory; none on B300 and GB300);
 ``--only=WORD`` takes rows with that word in a column (``--only=Qwen3_30B --only=H100``: with both),
-``--rows`` prints each row, ``--unstated`` those that can't be stated, and why, ``--scaling`` FSDP's jobs that
-differ in their number of GPUs alone, ``--by-system`` how many rows of each system are within an interval as
-wide as the other systems' errors are (of FSDP's tables rows held out only). By the fast path (``closed``):
-collectives take their closed forms, and a pipeline of many micro-batches is worked out from two numbers of
-them, of which its time is a linear function.
+``--rows`` prints each row, FSDP's with what it needs of a GPU's memory, ``--unstated`` those that can't be
+stated, and why, ``--scaling`` FSDP's jobs that differ in their number of GPUs alone, ``--by-system`` how
+many rows of each system are within an interval as wide as the other systems' errors are (of FSDP's tables
+rows held out only). By the fast path (``closed``): collectives take their closed forms, and a pipeline of
+many micro-batches is worked out from two numbers of them, of which its time is a linear function.
 """
 
 from __future__ import annotations
@@ -63,6 +63,13 @@ def predicted_s(row: Row) -> float:
     return first + (second - first) / (few[1] - few[0]) * (count - few[0])
 
 
+def _needed(row: Row) -> str:
+    size = read(row.gpu).memory
+    if not isinstance(row, fsdp_jobs.Row) or size is None:
+        return ""
+    return f", {fsdp_jobs.workload(row).memory_needed() / size:.2f} of its memory"
+
+
 def report(name: str, found: Sequence[tuple[int, Row, float]]) -> str:
     """A line: rows, mean error, bias, rank correlation, how many are within their interval of 80 %."""
     ratio = np.array([one[2] for one in found])
@@ -99,7 +106,8 @@ def main(arguments: Sequence[str]) -> None:
             if "--rows" in arguments:
                 told = " ".join(value for name, value in row.job.items() if name not in ("extra", "mfu"))
                 took, measured = known[key], row.seconds
-                print(f"{row.group:24s} {told}: {took:.3f} s, {measured:.3f} s, {took / measured - 1:+.1%}")
+                line = f"{row.group:24s} {told}: {took:.3f} s, {measured:.3f} s, {took / measured - 1:+.1%}"
+                print(line + _needed(row))
                 sys.stdout.flush()
         unseen += [(row, ratio) for number, row, ratio in found if table == "megatron" or number % 2]
         if "--scaling" in arguments:
