@@ -43,6 +43,11 @@ class Row:
         return f"{self.job['gpu'].split('_')[0]}{' fp8' if 'fp8' in self.job['precision'] else ''}"
 
     @property
+    def family(self) -> str:
+        """By the catalogue's name."""
+        return self.gpu
+
+    @property
     def gpus(self) -> int:
         """In all."""
         return int(self.job["gpus"])

@@ -108,9 +108,14 @@ class Row:
         return not self.model.startswith("LLAMA")
 
     @property
+    def family(self) -> str:
+        """GPU, dense or experts."""
+        return f"{self.gpu} {'experts' if self.has_experts else 'dense'}"
+
+    @property
     def group(self) -> str:
         """GPU, dense or experts, number type."""
-        return f"{self.gpu} {'experts' if self.has_experts else 'dense'} {self.recipe or 'bf16'}"
+        return f"{self.family} {self.recipe or 'bf16'}"
 
     @property
     def gpus(self) -> int:
@@ -155,6 +160,8 @@ class Row:
         """Why it can't be stated; nothing where it can."""
         if self.model.startswith("DeepSeekV4"):
             return "compressed sparse attention and hyper-connections: the catalogue has neither"
+        if self.model not in MODELS:
+            return "no sizes of that model are written down here"
         if "LoRA" in self.job["extra"]:
             return "low-rank adapters beside frozen weights: the catalogue has none"
         if self.micro_batches == 0 or self.number("gbs") % (self.replicas * self.number("mbs")):

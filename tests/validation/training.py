@@ -116,8 +116,12 @@ def main(arguments: Sequence[str]) -> None:
             continue
         print(f"{table}: {len(found)} of {len(every)} rows   rows   error    bias  Spearman  covered")
         for held, what in ((None, "all"), (0, "looked at"), (1, "held out")):
-            for group in (*sorted({row.group for _, row, _ in found}), None):
-                own = [one for one in found if held in (None, one[0] % 2) and group in (None, one[1].group)]
+            for group in (*sorted({name for _, row, _ in found for name in (row.family, row.group)}), None):
+                own = [
+                    one
+                    for one in found
+                    if held in (None, one[0] % 2) and group in (None, one[1].family, one[1].group)
+                ]
                 if own and (group is None or held is None):
                     name = what if group is None else f"  {group}"
                     print(report(name, own))
