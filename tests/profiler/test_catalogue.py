@@ -154,8 +154,8 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
     "name",
     [
         "8b-fsdp", "compiled-pp", "compiled-tp", "compiled-tp-pp", "compiled-checkpoint",
-        "compiled-selective", "compiled-checkpoint-tp", "8b-compiled", "8b-compiled-tp", "8b-fsdp1",
-        "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", *LOOPED, *CHECKPOINTED,
+        "compiled-selective", "compiled-selective-tp", "compiled-checkpoint-tp", "8b-compiled",
+        "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", *LOOPED, *CHECKPOINTED,
     ],
 )  # fmt: skip
 def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:

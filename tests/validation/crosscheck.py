@@ -280,7 +280,7 @@ CASES: dict[str, Case] = {
     ),
     "compiled-selective": _titan(
         "--compile --checkpoint --selective", {"fsdp": 8}, given={"recompute": "selective"},
-        framework={"compile": True}, batch=2, sizes={"hidden": 768, "heads": 12, "ffn": 2560},
+        framework={"compile": True}, batch=2,
     ),
     "compiled-selective-halves": _titan(
         "--compile --checkpoint --selective --rotary chunked --hf-norm", {"fsdp": 8},

@@ -11,8 +11,8 @@ Tensor-parallel ranks gather and scatter along the sequence: a sum of products' 
 brought into the order in which ranks add it up, so that a norm's backward reads one gradient. A checkpointed
 block runs again inside its backward, up to the product that nothing of backward reads; there the gate's
 product is made by the kernel that makes the gate's gradients. Where backward runs again what isn't saved by
-operator, so is attention's norm by the kernel of the MLP's norm's gradients; between tensor-parallel ranks the
-projection isn't, as what was scattered is saved.
+operator, so is attention's norm by the kernel of the MLP's norm's gradients; between tensor-parallel ranks
+the projection isn't, as what was scattered is saved.
 """
 
 from __future__ import annotations
