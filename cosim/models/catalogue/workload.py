@@ -54,8 +54,8 @@ class TrainedWorkload(WorkloadSpec):
     micro_batch: PositiveInt = Field(1, description="sequences or samples that a replica works on at once")
     recompute: Recompute | tuple[Recomputed, ...] = Field(
         "none",
-        description="what backward runs again: nothing, selective: scores and softmax, full: the layer; or"
-        " operators, [norm, activation]",
+        description="what backward runs again: nothing, selective: scores and softmax (pytorch: what"
+        " torchtitan doesn't save by operator), full: the layer; or operators, [norm, activation]",
     )
     attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
     dtype: DType = Field("bf16", description="of weights and activations")
