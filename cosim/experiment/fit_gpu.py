@@ -169,7 +169,9 @@ def fit(jobs: Sequence[MeasuredJob]) -> Fitted:
         raise InputError("no measured jobs to fit to")
     gpu = jobs[0].gpu()
     measurements = _Measurements(jobs, gpu)
-    parameters = KERNEL_PARAMETERS if any(job.measured.kernels for job in jobs) else PARAMETERS
+    parameters = _parameters(
+        gpu, KERNEL_PARAMETERS if any(job.measured.kernels for job in jobs) else PARAMETERS
+    )
     before = times = measurements.times(gpu)
     slopes = measurements.slopes(gpu, parameters, before)
     chosen = _told_apart(slopes)
@@ -195,6 +197,12 @@ def fit(jobs: Sequence[MeasuredJob]) -> Fitted:
         after,
         measurements.kernel_errors(before, times),
     )
+
+
+def _parameters(gpu: Gpu, names: Sequence[str]) -> tuple[str, ...]:
+    """A training's own share of the memory's rate, where the GPU has one."""
+    apart = gpu.efficiency.memory_training is not None
+    return tuple("memory_training" if apart and name == "memory_peak" else name for name in names)
 
 
 def _calibrated(gpu: Gpu, jobs: Sequence[MeasuredJob], names: Sequence[str], after: Validation) -> Gpu:

@@ -89,7 +89,7 @@ def test_a_traced_iteration_sets_what_its_kernels_tell_apart(job: Path, tmp_path
     job.write_text(JOB.replace("sequence: 2048", "sequence: 8192"))  # attention counts
     base = MeasuredJob(job, {}, MeasuredIteration(1.0, dict.fromkeys(KernelKind, 1.0)))
     known = base.gpu()
-    true = {"sustained_clock": 0.6, "memory_peak": 0.7, "attention_peak": 0.4}
+    true = {"sustained_clock": 0.6, "memory_training": 0.6, "attention_peak": 0.4}
     other = known.model_copy(update={"efficiency": known.efficiency.model_copy(update=true)})
     values = {"kind": "custom"} | {k: v for k, v in gpu_values(other).items() if v is not None}
     seconds = base.simulate({"jobs[0].workload.gpu": values})

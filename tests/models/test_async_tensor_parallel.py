@@ -72,7 +72,7 @@ def test_what_products_hide_an_iteration_does_not_take(recompute: str) -> None:
         workload = make(flag, recompute=recompute)
         scenario = Scenario.model_validate(
             {
-                "topology": {"kind": "switch", "endpoints": 4, "rate": "3.6Tbps", "latency": "1us"},
+                "topology": {"kind": "switch", "endpoints": 4, "rate": "4.5Tbps", "latency": "1us"},
                 "network": "fair_share",
                 "collectives": dict.fromkeys(("all_gather", "reduce_scatter", "all_reduce"), "ring"),
                 "jobs": [{"workload": workload}],
