@@ -50,7 +50,8 @@ def test_what_is_known_of_a_gpu_says_how_far_off_it_may_be() -> None:
     apart = [sum(part**2 for part in gpu.error("bf16")) ** 0.5 for gpu in (h100, h200, h20, mi355x)]
     assert apart[0] < apart[1] == apart[2] < apart[3]
     # 2.7 watts for each TFLOP/s of its peak, an H200 0.7: no power limit holds it back.
-    assert (h200.efficiency.sustained_clock, h20.efficiency.sustained_clock) == (0.81, 1)
+    assert h200.efficiency.sustained_clock == h100.efficiency.sustained_clock < h20.efficiency.sustained_clock
+    assert h20.efficiency.sustained_clock == 1
 
 
 def test_a_data_sheets_products_reach_what_watts_allow_and_fill_in_their_time() -> None:
