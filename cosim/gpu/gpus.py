@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
 
 from cosim.answers import check_answer
 from cosim.context import Context
@@ -50,13 +50,15 @@ def _numbers(host: HostSpec) -> Host:
     return host
 
 
+_Flops = Annotated[float, Field(ge=1e6, le=1e20, allow_inf_nan=False)]
+_Watts = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class Gpu(GpuSpec):
     """A GPU of your own: peak FLOP/s by number type, and memory rate."""
 
     name: str = Field(default="custom", description="what reports call it")
-    peak_flops: dict[PeakType, PositiveFloat] = Field(
-        description="dense FLOP/s by number type, {bf16: 312e12}"
-    )
+    peak_flops: dict[PeakType, _Flops] = Field(description="dense FLOP/s by number type, {bf16: 312e12}")
     memory_rate: RateBps = Field(description="of the GPU's own memory")
     memory: SizeBytes | None = Field(
         default=None, description="size of the GPU's own memory; omitted: nobody asks whether a job fits"
@@ -72,7 +74,7 @@ class Gpu(GpuSpec):
     link_rate: RateBps | None = Field(
         default=None, description="of the GPU to its peers, one way; omitted: unknown"
     )
-    power: PositiveFloat | None = Field(
+    power: _Watts | None = Field(
         default=None, description="watts at most, by its data sheet: what limits a neighbour's clock, too"
     )
     source: str = Field(default="the scenario", description="where the numbers are from")

@@ -36,6 +36,28 @@ def test_an_unknown_number_type_is_refused() -> None:
         Gpu.model_validate({"peak_flops": {}, "memory_rate": "1TB/s"})
 
 
+@pytest.mark.parametrize("like", [{}, {"like": "h100-sxm"}])
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("power", "many", "valid number"),
+        ("power", float("inf"), "finite number"),
+        ("power", [300], "valid number"),
+        ("peak_flops", {"bf16": float("inf")}, "finite number"),
+        ("peak_flops", {"bf16": 400}, "greater than or equal to 1000000"),
+        ("peak_flops", {"bf16": "abc"}, "valid number"),
+        ("peak_flops", [], "valid dictionary"),
+        ("multiprocessors", -1, "greater than 0"),
+    ],
+)
+def test_numbers_of_a_data_sheet_that_cant_be_are_refused_as_such(
+    like: dict[str, str], field: str, value: object, why: str
+) -> None:
+    sheet = {"peak_flops": {"bf16": 1e15}, "memory_rate": "1TB/s", "power": 700, field: value} | like
+    with pytest.raises(ValueError, match=why):
+        Gpu.model_validate(sheet)
+
+
 def test_every_gpu_is_named_in_a_scenario_and_to_scripts() -> None:
     named = {point.name for point in entry_points(group="cosim.gpus")} - {"custom", "table"}
     assert named == {*catalogue.names()}
