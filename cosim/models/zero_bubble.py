@@ -45,7 +45,7 @@ def zbv(stage: int, stages: int, micro_batches: int) -> list[Pass]:
 
     Fewer micro-batches than fill a pipeline leave the places of others empty.
     """
-    made = _Order()
+    made = _PassOrder()
     made.add("F0", 2 * (stages - stage) - 1)
     made.add("F1 F0", stage)
     made.add("F1 I1 W1", stages - stage)
@@ -63,7 +63,7 @@ def zbv(stage: int, stages: int, micro_batches: int) -> list[Pass]:
 
 def dualpipev(stage: int, stages: int, micro_batches: int) -> list[Pass]:
     """Forward of one chunk beside backward of the other; weights apart only where a stage would wait."""
-    made = _Order()
+    made = _PassOrder()
     after = stages - stage - 1
     made.add("F0", 2 * after)
     made.add("F0 F1", stage + 1)
@@ -82,7 +82,7 @@ _PARTS: dict[str, Part] = {"F": "whole", "B": "whole", "I": "inputs", "W": "weig
 
 
 @dataclass
-class _Order:
+class _PassOrder:
     """Passes as they are added; ``done``: how many of each kind and chunk."""
 
     order: list[Pass] = field(default_factory=list)
