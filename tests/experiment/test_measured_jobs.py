@@ -93,7 +93,8 @@ def test_a_traced_iteration_sets_what_its_kernels_tell_apart(job: Path, tmp_path
     other = known.model_copy(update={"efficiency": known.efficiency.model_copy(update=true)})
     values = {"kind": "custom"} | {k: v for k, v in gpu_values(other).items() if v is not None}
     seconds = base.simulate({"jobs[0].workload.gpu": values})
-    measured = MeasuredIteration(seconds, base.kernels_on(other))
+    kernels = {kind: took for kind, took in base.kernels_on(other).items() if took}  # as a trace has them
+    measured = MeasuredIteration(seconds, kernels)
     assert 0.5 * seconds < sum(measured.kernels.values()) < seconds  # the rest: gaps, and what is exposed
     found = fit([MeasuredJob(job, {}, measured)])
     assert {*true} <= {*found.fitted}

@@ -1,7 +1,7 @@
 """What a Kineto trace says of an iteration as a whole: how long it took, and its kernels by kind.
 
 A kernel's kind is told by its name, as the libraries give them: cuBLAS, CUTLASS, cuDNN, FlashAttention,
-Triton. What no pattern knows is bounded by memory, as element-wise kernels, norms and reductions are. NCCL's
+Triton, mamba_ssm. What no pattern knows is bounded by memory, as element-wise kernels, norms and reductions are. NCCL's
 kernels wait for other ranks, and copies from and to the host for the host: neither counts.
 """
 
@@ -27,6 +27,7 @@ _PRODUCT = re.compile(
     r"gemm|gemv|cutlass|cublas|nvjet|xmma|splitk|cijk_|wgrad|dgrad|convolve|conv2d|conv3d|implicit_con|winograd"
     r"|fft2d_r2c_|scudnn|_cudnn_|ampere_s|volta_s|triton_.*_mm_|bmm_", re.IGNORECASE,
 )  # fmt: skip
+_SCAN = re.compile(r"_chunk_scan_|_chunk_state_|_bmm_chunk_")  # mamba_ssm's kernels that have products
 _OUTSIDE = re.compile(r"HtoD|DtoH|PtoP|HtoH|Host -> |-> Host", re.IGNORECASE)
 
 
@@ -37,6 +38,8 @@ def kind_of(work: Work) -> KernelKind | None:
     name = work.name.partition("<")[0]  # types of its arguments may name anything
     if _ATTENTION.search(name):
         return KernelKind.ATTENTION_BACKWARD if _BACKWARD.search(name) else KernelKind.ATTENTION
+    if _SCAN.search(name):
+        return KernelKind.SCAN
     return KernelKind.MATMUL if not work.copy and _PRODUCT.search(name) else KernelKind.MEMORY
 
 
