@@ -1,8 +1,8 @@
 """What a Kineto trace says of an iteration as a whole: how long it took, and its kernels by kind.
 
 A kernel's kind is told by its name, as the libraries give them: cuBLAS, CUTLASS, cuDNN, FlashAttention,
-Triton, mamba_ssm. What no pattern knows is bounded by memory, as element-wise kernels, norms and reductions are. NCCL's
-kernels wait for other ranks, and copies from and to the host for the host: neither counts.
+Triton, mamba_ssm. What no pattern knows is bounded by memory, as element-wise kernels, norms and reductions
+are. NCCL's kernels wait for other ranks, and copies from and to the host for the host: neither counts.
 """
 
 from __future__ import annotations
