@@ -86,12 +86,15 @@ def test_an_unfair_timer_speeds_both_jobs_up(send: int) -> None:
     """HotNets 2022, doi:10.1145/3563766.3564115: DCQCN with timers of 55 us beside 300 us, up to 1.3x for
     both. From c + 2 d to c + d, that is 1.3x where communication is 30 % of 255 ms, and 1.447x where it is
     114 ms of them. Both end at c + d; equal jobs part a little by luck, as they do packet by packet
-    (docs/validation/rdma.md), so that they leave less than all of it to win.
+    (docs/validation/rdma.md), so that they leave less than all of it to win: in the mean over four starts.
     """
-    job = Job(255_000 - send, send, 0, 12)
-    fair = run("dcqcn", [job, job], 50)
-    unfair = run("dcqcn", [job, job._replace(weight=55 / 300)], 50)
-    most = 1 + send / 255_000
-    for a, b in zip(fair, unfair, strict=True):
-        assert b[5:].mean() == pytest.approx(255, rel=0.01)
-        assert 1 + (most - 1) * 2 / 3 < a[5:].mean() / b[5:].mean() < most + 0.01
+    won, most = [], 1 + send / 255_000
+    for start in (0, 7, 14, 21):
+        job = Job(255_000 - send, send, start, 12)
+        fair = run("dcqcn", [job, job], 50)
+        unfair = run("dcqcn", [job, job._replace(weight=55 / 300)], 50)
+        for a, b in zip(fair, unfair, strict=True):
+            assert b[5:].mean() == pytest.approx(255, rel=0.01)
+            won.append(a[5:].mean() / b[5:].mean())
+    assert max(won) < most + 0.01
+    assert np.mean(won) > 1 + (most - 1) * 2 / 3

@@ -66,18 +66,42 @@ def leave(fluid: CongestionState, k: int) -> None:
 
 
 @inlined
-def settle_feed(fluid: CongestionState, p: int, feed: Any, now: int) -> None:
-    """Bring a feed of port ``p``, whose queue is settled, up to ``now``."""
+def _turns_at(fluid: CongestionState, p: int, served: float) -> float:
+    """The turns of port ``p``'s line when it has served so much, as what leaves is shared now."""
     line = fluid.lines[p]
     turns = line.turns
     if line.out > 0:
-        turns += (fluid.ports[p].served - line.since) / float(line.out)
+        turns += (served - line.since) / float(line.out)
+    return float(turns)
+
+
+@inlined
+def _settle_at(feed: Any, turns: float, now: int) -> None:
+    """Bring a feed up to ``now`` by what came, and up to ``turns`` by what left."""
     came = float(feed.load) * BYTES_PER_BPS_PS * float(now - feed.at)
-    # What passes a front within a packet of it leaves a trace of rounding; an empty queue has nothing of any.
-    left = max(feed.bytes + came - float(feed.out) * (turns - feed.turns), 0.0)
-    feed.bytes = min(left, fluid.ports[p].queue)
+    # Nothing is cut off here: what is below 0 for want of a front's last bytes is made up for when it passes.
+    feed.bytes += came - float(feed.out) * (turns - feed.turns)
     feed.at = now
     feed.turns = turns
+
+
+@inlined
+def settle_feed(fluid: CongestionState, p: int, feed: Any, now: int) -> None:
+    """Bring a feed of port ``p``, whose queue is settled, up to ``now``."""
+    port = fluid.ports[p]
+    _settle_at(feed, _turns_at(fluid, p, port.served), now)
+    # An empty queue, of which all fronts have passed, has nothing of any, nor any rounding.
+    if port.queue == 0.0 and fluid.lines[p].head == _NONE:
+        feed.bytes = 0.0
+
+
+@inlined
+def settle_feeds(fluid: CongestionState, p: int, now: int) -> None:
+    """Bring all feeds of port ``p``, whose queue is settled, up to ``now``."""
+    at = fluid.ports[p].feeds
+    while at != _NONE:
+        settle_feed(fluid, p, fluid.feeds[at], now)
+        at = fluid.feeds[at].next
 
 
 @inlined
@@ -89,18 +113,23 @@ def bring_more(fluid: CongestionState, k: int, more: int, now: int) -> None:
 
 
 @inlined
-def set_out(fluid: CongestionState, k: int, out: int, now: int) -> None:
-    """What leaves of hop ``k`` its port, whose queue is settled, is another rate from now on."""
+def set_out(fluid: CongestionState, k: int, out: int, served: float, now: int) -> None:
+    """What leaves of hop ``k`` its port, whose queue is settled, is another rate when it has served so much.
+
+    That may be a few bytes ahead (see ``fronts``). All goes on with the new rate at once, but accounts of
+    feeds are as if it did there: else a feed that comes and goes would have lost those bytes of another one
+    each time, which adds up for as long as something stands in the queue.
+    """
     p = fluid.hops[k].port
     line = fluid.lines[p]
     more = out - fluid.outs[k]
     if fluid.settings[0].lossless != 0.0:
+        turns = _turns_at(fluid, p, served)
         if fluid.hops[k].leads == 0:
             feed = fluid.feeds[fluid.sights[k].feed]
-            settle_feed(fluid, p, feed, now)
+            _settle_at(feed, turns, now)
             feed.out += more
-        if line.out > 0:
-            line.turns += (fluid.ports[p].served - line.since) / float(line.out)
-        line.since = fluid.ports[p].served
+        line.turns = turns
+        line.since = served
     line.out += more
     fluid.outs[k] = out

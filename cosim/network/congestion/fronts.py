@@ -60,7 +60,7 @@ def line_up(fluid: CongestionState, at: int, least: float, now: int) -> None:
     # What goes to a receiver goes to no further port; it matters where it waits for one that pauses others.
     told = fluid.links[hop.link].onward > 0 or fluid.settings[0].lossless != 0.0
     if line.head == _NONE and (port.queue <= least or not told):
-        set_out(fluid, at, hop.load, now)
+        set_out(fluid, at, hop.load, port.served + port.queue, now)
         return
     f = counts.free_front
     if f == _NONE:
@@ -95,7 +95,8 @@ def pass_fronts(core: Core, fluid: CongestionState, p: int, least: float, now: i
         return
     while f != _NONE and (fluid.fronts[f].leaves - port.served <= least or port.queue <= least):
         front = fluid.fronts[f]
-        set_out(fluid, front.hop, front.load, now)
+        # Of a dead link's queue nothing is left that would be served before.
+        set_out(fluid, front.hop, front.load, min(front.leaves, port.served + port.queue), now)
         have_moved(fluid, fluid.strand_of[front.hop])
         after = front.next
         front.next = counts.free_front

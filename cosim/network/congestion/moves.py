@@ -7,6 +7,7 @@ from cosim.network.changes import ROUTES, begin_change
 from cosim.network.congestion.apply import wake, wake_all
 from cosim.network.congestion.changes import change, tell
 from cosim.network.congestion.delays import arrives_by
+from cosim.network.congestion.feeds import settle_feeds
 from cosim.network.congestion.fronts import pass_fronts
 from cosim.network.congestion.pauses import at_threshold
 from cosim.network.congestion.ports import settle_link
@@ -125,6 +126,8 @@ def _change_link(core: Core, fluid: CongestionState, link: int, rate_bps: int, n
             if ports[p].head != _NONE:
                 ports[p].check = now + 1
                 push(core.calendar, now + 1, now, now, _NONE, 0, p, CROSS)
+        # What came to a dead link is gone of its feeds, too.
+        settle_feeds(fluid, p, now)
         tell(fluid, p)
         m = ports[p].first
         while m != _NONE:

@@ -14,6 +14,7 @@ from cosim.network.congestion.network import CongestionNetwork, PortSettings
 from cosim.network.congestion.ports import settle_all
 from cosim.results.queues import summarize_queues
 from cosim.results.render.summary_page import render_queues
+from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.inputs import ROOT
@@ -174,27 +175,67 @@ def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() 
     ),
     st.integers(20, 900),
 )
+@example(
+    [
+        (1, 1_000, 161),
+        (1, 369_694, 84),
+        (0, 1_000, 108),
+        (1, 4_401, 107),
+        (0, 1_000, 226),
+        (0, 1_000, 0),
+        (0, 1_000, 226),
+        (0, 66_416, 129),
+        (2, 203_743, 108),
+        (0, 1_000, 0),
+        (1, 11_635, 106),
+    ],
+    233,
+)  # one link comes and goes, each time within a few bytes, while another one sends on
 @settings(max_examples=30)
 def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int]], until_us: int) -> None:
     """Of every port at any time: the bytes of all links in together are its queue, and none is over its
     threshold; the same by two ways of counting.
+
+    But for a moment: fronts pass up to 64 bytes early (``least_queue``), and until those are served they
+    count as of what comes after them. A threshold is looked at a nanosecond late at most, 5 bytes at 40 Gb/s.
     """
+    early, late = 64, 5
     network = CongestionNetwork(Timely(), PortSettings(pause_bytes=60_000, mtu_bytes=1_000))
     flows = [(source, 4 + k % 2, size) for k, (source, size, _) in enumerate(sent)]
     starts = [start * PS_PER_US for _, _, start in sent]
     until = until_us * PS_PER_US
     watch(in_a_row(), Timely(), flows, network=network, starts_ps=starts, until_ps=until)
-    settle_all(network.core(), network.columns(), until)
-    fluid = network._fluid
-    for number, port in enumerate(fluid["ports"]):
-        line, together, at = fluid["lines"][number], 0.0, port["feeds"]
+    for feeds, queue in brought(network, until):
+        assert min(feeds) > -early - 1
+        assert max(feeds) < 60_000 + early + late + 1
+        assert sum(feeds) == pytest.approx(queue, abs=early + 1)
+
+
+@pytest.mark.parametrize("until_us", [66, 75, 110, 200])
+def test_what_came_to_a_dead_link_is_gone_of_its_feeds_too(until_us: int) -> None:
+    """The bottleneck is dead for 5 us, while 25 kB come that stood before it."""
+    topology, fixed = in_a_row(), Fixed(bdp=20)
+    changes = LinkChanges([LinkChange(60 * PS_PER_US, 0, 0.0), LinkChange(65 * PS_PER_US, 0, 10e9)])
+    object.__setattr__(topology, "changes", changes)
+    network = CongestionNetwork(fixed, PortSettings(lossless=True, pause_bytes=60_000, mtu_bytes=1_000))
+    flows, until = [(k, 4, 2_000_000) for k in range(3)], until_us * PS_PER_US
+    watch(topology, fixed, flows, network=network, until_ps=until)
+    for feeds, queue in brought(network, until):
+        assert sum(feeds) == pytest.approx(queue, abs=65)
+
+
+def brought(network: CongestionNetwork, until_ps: int) -> list[tuple[list[float], float]]:
+    """Of each port that others feed: the bytes of each link in, and its queue."""
+    settle_all(network.core(), network.columns(), until_ps)
+    fluid, found = network._fluid, []
+    for line, port in zip(fluid["lines"], fluid["ports"], strict=True):
+        feeds, at = [], port["feeds"]
         while at >= 0:
             feed = fluid["feeds"][at]
             turns = line["turns"] + (port["served"] - line["since"]) / max(line["out"], 1)
-            came = feed["load"] * 1.25e-13 * (until - feed["at"])
-            brought = feed["bytes"] + came - feed["out"] * (turns - feed["turns"])
-            assert -100 < brought < 60_000 + 100
-            together += brought
+            came = feed["load"] * 1.25e-13 * (until_ps - feed["at"])
+            feeds.append(float(feed["bytes"] + came - feed["out"] * (turns - feed["turns"])))
             at = feed["next"]
-        if port["feeds"] >= 0:
-            assert together == pytest.approx(port["queue"], abs=500)
+        if feeds:
+            found.append((feeds, float(port["queue"])))
+    return found
