@@ -25,11 +25,13 @@ def _waits(fluid: CongestionState, strand: Any, priority: int) -> float:
     ahead = fluid.settings[0].gives_rate != 0.0
     for k in range(strand.hop, strand.hop + strand.hops):
         port = hops[k].port
-        queue = ports[port].queue
+        queue, rate = ports[port].queue, service(fluid, port)
+        if rate <= 0.0:  # it is dead, and nothing waits there
+            continue
         if ahead and wait > 0.0:
-            queue = max(queue + (float(ports[port].load) - service(fluid, port)) * wait, 0.0)
+            queue = max(queue + (float(ports[port].load) - rate) * wait, 0.0)
         if queue > 0.0:
-            wait += queue / service(fluid, port)
+            wait += queue / rate
     # Acknowledgements of what is sent now come later, to queues that went on as they do now.
     after = strand.base - float(strand.latency)
     for k in range(strand.hop + strand.hops - 1, strand.hop - 1, -1):

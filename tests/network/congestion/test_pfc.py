@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -239,3 +241,20 @@ def brought(network: CongestionNetwork, until_ps: int) -> list[tuple[list[float]
         if feeds:
             found.append((feeds, float(port["queue"])))
     return found
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("in_python", [False, True])
+def test_a_flow_that_begins_over_a_dead_link_waits_for_no_queue_of_it(in_python: bool) -> None:
+    """A rate is chosen by a round trip, over a path with a queue before a link that is dead just then."""
+    begin = {96_082: 112, 747_772: 93, 346_509: 0, 6_522: 89, 1_000: 254}
+    flows = [(0 if size == 6_522 else 2, 5 if size == 96_082 else 4, size) for size in begin]
+    dead = [(92, 2, 0.0), (97, 2, 40e9), (267, 4, 5e9), (272, 4, 40e9)]
+    changes = [LinkChange(time_ps=us * PS_PER_US, link=link, rate_bps=rate) for us, link, rate in dead]
+    topology = replace(in_a_row(), changes=LinkChanges(changes, 10**5))
+    ports = PortSettings(pause_bytes=60_000, mtu_bytes=1_000)
+    network = CongestionNetwork(Timely(), ports, in_python=in_python)
+    starts = [us * PS_PER_US for us in begin.values()]
+    seen = watch(topology, Timely(), flows, network=network, starts_ps=starts, priorities=[1, 1, 1, 2, 0])
+    assert sorted(seen.done_ps) == list(range(len(flows)))
+    assert seen.statistics.link_bytes[0] >= sum(size for size in begin if size != 96_082)
