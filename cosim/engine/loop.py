@@ -52,7 +52,8 @@ from cosim.engine.state import (
     WORDS_TOP,
     State,
 )
-from cosim.network.jit import internal, once
+from cosim.network.flows import I64
+from cosim.network.jit import inlined, internal, once
 from cosim.units import NEVER
 
 (
@@ -127,35 +128,42 @@ def next_instant(state: State) -> int:
     return time
 
 
+@inlined
+def _next_of(meta: I64, at: int, end: int) -> int:
+    """The place of the next in a list; NONE: none is left, and it is filled from its beginning again. Most
+    turns find a list empty, and write nothing.
+    """
+    if meta[end] == 0:
+        return NONE
+    if meta[at] < meta[end]:
+        return int(meta[at])
+    meta[at] = 0
+    meta[end] = 0
+    return NONE
+
+
 @internal
 def _do_at_once(state: State, now: int) -> bool:
     """One of the things that an end or a start called for; False: none is left."""
-    # Most turns find the three lists empty, and write nothing.
     meta = state.meta
-    if meta[ENTER_N] > 0:
-        if meta[ENTER_AT] < meta[ENTER_N]:
-            task = state.enters[meta[ENTER_AT]]
-            meta[ENTER_AT] += 1
-            enter(state, int(task.owner), int(task.part), int(task.position), now)
-            return True
-        meta[ENTER_AT] = 0
-        meta[ENTER_N] = 0
-    if meta[PUMP_N] > 0:
-        if meta[PUMP_AT] < meta[PUMP_N]:
-            task = state.pumps[meta[PUMP_AT]]
-            meta[PUMP_AT] += 1
-            pump(state, int(task.owner), int(task.part), int(task.position))
-            return True
-        meta[PUMP_AT] = 0
-        meta[PUMP_N] = 0
-    if meta[DISPATCH_N] > 0:
-        if meta[DISPATCH_AT] < meta[DISPATCH_N]:
-            task = state.dispatches[meta[DISPATCH_AT]]
-            meta[DISPATCH_AT] += 1
-            send_out(state, int(task.owner), int(task.part), now, int(task.cause))
-            return True
-        meta[DISPATCH_AT] = 0
-        meta[DISPATCH_N] = 0
+    place = _next_of(meta, ENTER_AT, ENTER_N)
+    if place != NONE:
+        task = state.enters[place]
+        meta[ENTER_AT] = place + 1
+        enter(state, int(task.owner), int(task.part), int(task.position), now)
+        return True
+    place = _next_of(meta, PUMP_AT, PUMP_N)
+    if place != NONE:
+        task = state.pumps[place]
+        meta[PUMP_AT] = place + 1
+        pump(state, int(task.owner), int(task.part), int(task.position))
+        return True
+    place = _next_of(meta, DISPATCH_AT, DISPATCH_N)
+    if place != NONE:
+        task = state.dispatches[place]
+        meta[DISPATCH_AT] = place + 1
+        send_out(state, int(task.owner), int(task.part), now, int(task.cause))
+        return True
     return False
 
 
@@ -338,11 +346,8 @@ def one_turn(state: State) -> int:
     # the order in which phases come to them, and that is the order of what they follow from.
     if _do_at_once(state, now):
         return DONE
-    if meta[BEGIN_N] > 0:
-        if meta[BEGIN_AT] < meta[BEGIN_N]:
-            return _begin_next(state, now)
-        meta[BEGIN_AT] = 0
-        meta[BEGIN_N] = 0
+    if _next_of(meta, BEGIN_AT, BEGIN_N) != NONE:
+        return _begin_next(state, now)
     # A rank starts all it may, one operation a turn, and the ranks of a round after one another. Only then is
     # looked at what these starts made end at this instant: it may let ranks start again, in the next round.
     if meta[AT_RANK] != NONE:
