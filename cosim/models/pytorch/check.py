@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cosim.gpu.gpus import DTYPE_BYTES
@@ -89,6 +90,13 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         _fits_async(spec, model, framework)
 
 
+def _need(needed: Mapping[str, bool], who: str, instead: str) -> None:
+    """Refuse the first of what is needed that isn't so."""
+    for what, is_so in needed.items():
+        if not is_so:
+            raise ValueError(f"{who} {what}; {instead}")
+
+
 def _fits_parted(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
     """Refuse what has no backward in parts, or one that nobody should want."""
     p = spec.parallel
@@ -108,11 +116,7 @@ def _fits_parted(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
         "tied: false: first and last layers are on one stage": not model.tied or p.schedule not in V_SHAPED,
         f"at least {fewest} micro-batches": spec.micro_batches >= fewest,
     }
-    for what, is_so in needed.items():
-        if not is_so:
-            raise ValueError(
-                f"framework pytorch: schedule {p.schedule} needs {what}; or `schedule: interleaved`"
-            )
+    _need(needed, f"framework pytorch: schedule {p.schedule} needs", "or `schedule: interleaved`")
 
 
 def _fits_selective(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
@@ -122,9 +126,7 @@ def _fits_selective(spec: ModelWorkload, model: TransformerModel, framework: PyT
         "no experts": model.experts is None,
         "no recipe: its products are no operators that are saved": spec.recipe is None,
     }
-    for what, is_so in needed.items():
-        if not is_so:
-            raise ValueError(f"framework pytorch: recompute: selective needs {what}; or `recompute: full`")
+    _need(needed, "framework pytorch: recompute: selective needs", "or `recompute: full`")
 
 
 def _fits_flat(spec: ModelWorkload, framework: PyTorch) -> None:
@@ -152,9 +154,7 @@ def _fits_async(spec: ModelWorkload, model: TransformerModel, framework: PyTorch
             spec.parallel.fsdp > 1 or kept
         ),
     }
-    for what, is_so in needed.items():
-        if not is_so:
-            raise ValueError(f"framework pytorch: async_tensor_parallel needs {what}; or leave it out")
+    _need(needed, "framework pytorch: async_tensor_parallel needs", "or leave it out")
 
 
 def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
@@ -181,12 +181,11 @@ def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTo
         "rotary positions": framework.rotary != "none",
         "repeat_kv: false": not framework.repeat_kv or model.kv == model.heads,
     }
-    for what, is_so in needed.items():
-        if not is_so:
-            raise ValueError(
-                f"framework pytorch with compile: {model.name}'s blocks are written with {what};"
-                " leave compile out, or profile the script (`cosim profile`), which has what Inductor fuses"
-            )
+    _need(
+        needed,
+        f"framework pytorch with compile: {model.name}'s blocks are written with",
+        "leave compile out, or profile the script (`cosim profile`), which has what Inductor fuses",
+    )
 
 
 def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, str]]:

@@ -258,15 +258,7 @@ class Operators:
 
     def rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """``torch.nn.RMSNorm``: one kernel each way; a number for each row is kept."""
-        x = self._full(x)
-        rows = x.count // x.shape[-1] * FP32
-        forward = memory(2 * x.size_bytes + rows + weight.size_bytes)
-
-        def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
-            own, weights = 0 in needed, 1 in needed
-            yield memory((2 + own) * x.size_bytes + rows + (1 + weights) * weight.size_bytes)
-
-        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight), backward)
+        return self._norm(x, weight, numbers=1)
 
     def written_rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """As model code writes it: to fp32, the mean square, its root, back, times the weight."""
@@ -276,16 +268,20 @@ class Operators:
 
     def layer_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """``torch.nn.LayerNorm``: one kernel each way; two numbers for each row are kept."""
+        return self._norm(x, weight, bias, numbers=2)
+
+    def _norm(self, x: Tensor, *vectors: Tensor, numbers: int) -> Tensor:
+        """One kernel each way; ``numbers`` that are kept for each row."""
         x = self._full(x)
-        rows = 2 * (x.count // x.shape[-1]) * FP32
-        vectors = weight.size_bytes + bias.size_bytes
-        forward = memory(2 * x.size_bytes + rows + vectors)
+        rows = numbers * (x.count // x.shape[-1]) * FP32
+        read = sum(vector.size_bytes for vector in vectors)
 
         def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
             own, weights = 0 in needed, 1 in needed
-            yield memory((2 + own) * x.size_bytes + rows + (1 + weights) * vectors)
+            yield memory((2 + own) * x.size_bytes + rows + (1 + weights) * read)
 
-        return self.tape.run([forward], Tensor(x.shape, x.width), (x, weight, bias), backward)
+        forward = memory(2 * x.size_bytes + rows + read)
+        return self.tape.run([forward], Tensor(x.shape, x.width), (x, *vectors), backward)
 
     # -- positions ------------------------------------------------------------------------------------
 

@@ -21,16 +21,13 @@ class PartedStage(LoopedStage):
     def _pass(self, one: Pass, *, last: bool) -> None:
         if one.part == "whole" or (one.part == "weights" and self.part.first):
             super()._pass(one, last=last)
-        elif one.part == "weights":
+        elif one.part == "weights" or not self.part.first:
+            weights = one.part == "weights"
             for place in reversed(range(len(self.layers))):
-                self.layer = f"{self.layers[place].name} weights"
-                self._pieces(self.layers[place].backward_weights, place)
-            self.data.weights_end()
-        elif not self.part.first:
-            for place in reversed(range(len(self.layers))):
-                self.layer = f"{self.layers[place].name} inputs"
-                self._pieces(self.layers[place].backward_inputs, place)
-            self.data.inputs_end()
+                layer = self.layers[place]
+                self.layer = f"{layer.name} {one.part}"
+                self._pieces(layer.backward_weights if weights else layer.backward_inputs, place)
+            (self.data.weights_end if weights else self.data.inputs_end)()
 
     def _posted(self, one: Pass) -> tuple[int, ...]:
         return () if one.part == "weights" else super()._posted(one)
