@@ -87,7 +87,8 @@ def calibrate(
 ) -> None:
     """Measure this machine's GPUs and collectives; scenarios name it `gpu: {kind: table, path: FILE}`."""
     from cosim.gpu.calibrate import calibrate as measure
-    from cosim.gpu.calibrate import number_type, write_table
+    from cosim.gpu.calibrate import write_table
+    from cosim.gpu.measured_kernels import number_type
     from cosim.units import parse_size
 
     found = measure(
@@ -104,6 +105,12 @@ def calibrate(
         f"{gpu.name}: {known.matmul_peak:.0%} of {gpu.peak(number_type(dtype)) / 1e12:.4g} TFLOP/s {dtype}, "
         f"{known.memory_peak:.0%} of {gpu.memory_rate / 8e9:.4g} GB/s, {gpu.trust(number_type(dtype))}; {out}"
     )
+    if "training" in table:
+        reached = known.memory_training or known.memory_peak
+        typer.echo(
+            f"in a training: {known.sustained_clock:.0%} of that rate, operators {reached:.0%} of the memory's, "
+            f"{gpu.host.operator_time / 1e6:.3g} us of the host for an operator"
+        )
     typer.echo(f"interference: {known.interference:.2f} ({table['interference']})\n{said}")
 
 

@@ -41,6 +41,7 @@ class Kernel:
     memory, numbers, as far as a common divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are
     of that type, its result is not. ``spared``: multiprocessors that a product leaves to others.
     ``returned``: what a backward pass has for it, where that isn't one and a half times its traffic.
+    ``fused``: an element-wise kernel that a compiler made of several operators.
     A scan, products of small tiles within a sequence's chunks, has FLOPs and bytes alone.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
@@ -63,6 +64,7 @@ class Kernel:
     issued: int | None = None
     spared: int = 0
     returned: tuple[Kernel, ...] | None = None
+    fused: bool = False
 
     @property
     def operators(self) -> int:
@@ -93,6 +95,11 @@ def memory(
 ) -> Kernel:
     """Element by element: ``size_bytes`` read and written, arithmetic that doesn't count."""
     return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued, returned=returned)
+
+
+def fused(size_bytes: int) -> Kernel:
+    """As a compiler makes it of several operators: what is between them stays in registers."""
+    return Kernel(KernelKind.MEMORY, 0, size_bytes, fused=True)
 
 
 def scan(flops: int, size_bytes: int) -> Kernel:

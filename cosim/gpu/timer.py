@@ -77,7 +77,7 @@ class GpuTimer:
         self._of_16_bits = peaks.get("bf16", peaks.get("fp16", gpu.peak(dtype)))
         own = efficiency.memory_training
         self._slower = 1.0 if alone or own is None else efficiency.memory_peak / own
-        """Element-wise kernels beside others, where those are known apart."""
+        """Element-wise kernels of a framework's operators, where those are known apart."""
         self.kernel_ps = cache(self._kernel_ps)
 
     def kernels_ps(self, kernels: Sequence[Kernel]) -> int:
@@ -105,7 +105,7 @@ class GpuTimer:
         elif kernel.kind is not KernelKind.MEMORY:
             arithmetic_s = self._attention_s(kernel)
         moving_s = self._memory_s(kernel.bytes_moved)
-        if kernel.kind in (KernelKind.MEMORY, KernelKind.SCAN):
+        if kernel.kind in (KernelKind.MEMORY, KernelKind.SCAN) and not kernel.fused:
             moving_s *= self._slower
         return int(max(moving_s, arithmetic_s) * PS_PER_S) + self._each_ps * kernel.launches
 

@@ -189,6 +189,7 @@ def _ended_ps(program: Program) -> int:
 
 
 CAUSAL = "causal "
+COMPILED = "inductor."
 """What the kind of an attention begins with whose queries see only the keys before them."""
 
 
@@ -236,7 +237,7 @@ def _kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
     return timer.kernel_ps(
         Kernel(
             KernelKind(kind.removeprefix(CAUSAL)), flops, moved, batch, rows, inner, columns, stride=stride,
-            causal=kind.startswith(CAUSAL),
+            causal=kind.startswith(CAUSAL), fused=name.startswith(COMPILED),
         )
     )  # fmt: skip
 

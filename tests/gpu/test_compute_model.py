@@ -1,24 +1,12 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-import yaml
 
-from cosim.context import HERE, Context
-from cosim.errors import InputError, WorkloadError
-from cosim.gpu.calibrate import (
-    Measurement,
-    fit,
-    kernels_to_measure,
-    measure,
-    number_type,
-    table_of,
-    write_table,
-)
+from cosim.context import HERE
 from cosim.gpu.catalogue import A100_80GB, H100_SXM, V100_SXM2, names, read
 from cosim.gpu.efficiency import Calibration, Efficiency
-from cosim.gpu.gpus import Gpu, GpuTable
+from cosim.gpu.gpus import Gpu
 from cosim.gpu.kernels import Narrow, fused_attention, matmul, matmul_backward, memory, narrowed
 from cosim.gpu.timer import GpuTimer
 from cosim.host.hosts import Host
@@ -191,82 +179,6 @@ def test_a_report_carries_the_uncertainty() -> None:
         )
         assert words in line
     assert "+-8%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.invented[0]
-
-
-def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
-    truth = Efficiency(
-        matmul_peak=0.66,
-        matmul_depth=250,
-        memory_peak=0.9,
-        attention_peak=0.4,
-        kernel_time="4us",
-        unaligned=0.6,
-    )
-    # The GPU's tiles are known, and kernels are measured alone.
-    kept = {
-        name: getattr(H100_SXM.efficiency, name)
-        for name in (
-            "tiles",
-            "split_inner",
-            "matmul_overlap",
-            "attention_ramp",
-            "attention_head",
-            "attention_tile",
-        )
-    }
-    truth = truth.model_copy(update=kept)
-    clock = GpuTimer(H100_SXM.model_copy(update={"efficiency": truth}), "bf16", alone=True)
-    made = [
-        Measurement(kernel, clock.kernel_ps(kernel) / PS_PER_S, 7e-6)
-        for kernel in kernels_to_measure("bf16", 8192)
-    ]
-    found, error = fit(made, H100_SXM, "bf16")
-    for name in ("matmul_peak", "memory_peak", "attention_peak", "unaligned"):
-        assert getattr(found.efficiency, name) == pytest.approx(getattr(truth, name), rel=0.03)
-    assert found.efficiency.matmul_depth == pytest.approx(250, abs=40)
-    assert found.efficiency.kernel_time == pytest.approx(4e6, rel=0.01)
-    assert (found.host.operator_time, found.host.step_time) == (7_000_000, 0)
-    assert error < 0.02
-    rng = np.random.default_rng(1)
-    noisy = [Measurement(one.kernel, one.seconds * rng.uniform(0.9, 1.1), one.host_s) for one in made]
-    assert 0.03 < fit(noisy, H100_SXM, "bf16")[1] < 0.12
-
-
-def test_a_table_is_a_gpu_that_a_scenario_can_name(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("table")
-    efficiency = Efficiency(matmul_peak=0.5)
-    gpu = H100_SXM.model_copy(update={"efficiency": efficiency})
-    write_table(folder / "h100.yaml", table_of(gpu, {"device": "made up"}, []))
-    assert yaml.safe_load((folder / "h100.yaml").read_text())["provenance"] == {"device": "made up"}
-    assert GpuTable(path="h100.yaml").build(Context(folder)) == gpu
-    shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
-    named = Transformer.model_validate({**shape, "gpu": {"kind": "table", "path": "h100.yaml"}})
-    direct = Transformer.model_validate({**shape, "gpu": gpu})
-    assert named.build(Context(folder)).programs[0].operations == direct.build(HERE).programs[0].operations
-    with pytest.raises(WorkloadError, match=r"h100\.yaml: there is no such file\n.*cosim calibrate"):
-        named.build(Context(folder / "elsewhere"))
-    (folder / "h100.yaml").write_text("gpu: {}")
-    with pytest.raises(WorkloadError, match=r"h100\.yaml:1: gpu\.peak_flops: Field required"):
-        named.build(Context(folder))
-
-
-def test_number_types_that_cannot_be_measured_are_refused() -> None:
-    with pytest.raises(InputError, match="no number type 'int4'"):
-        number_type("int4")
-
-
-def test_a_cpu_can_be_measured_and_a_gpu_that_is_not_there_is_refused() -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
-    found, provenance = measure("cpu", "fp32", largest=64)
-    assert len(found) == len(kernels_to_measure("fp32", 64))
-    assert all(one.seconds > 0 for one in found)
-    assert provenance["device"].startswith("CPU")
-    assert provenance["torch"] == torch.__version__
-    if not torch.cuda.is_available():
-        with pytest.raises(InputError, match="there is no cuda here"):
-            measure("cuda", "fp32")
-    with pytest.raises(InputError, match="device 'tpu' isn't known"):
-        measure("tpu", "fp32")
 
 
 def test_the_fastest_tile_is_taken_and_a_long_inner_size_is_split() -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cosim.gpu.kernels import Kernel, memory
+from cosim.gpu.kernels import Kernel, fused, memory
 from cosim.models.catalogue.cut import FUSED, TP, Recompute
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks, Writer
@@ -113,12 +113,12 @@ class CompiledBlock(Writer):
         gate, up = (self._product(f"mlp {name}", m.hidden, ffn) for name in ("gate", "up"))
         down = self._product("mlp down", ffn, m.hidden)
         wide = self.cut.tokens * ffn * self.cut.width
-        end = memory(4 * self.state.size_bytes)  # the block's input, both changes, and their sum
+        end = fused(4 * self.state.size_bytes)  # the block's input, both changes, and their sum
         products = [*self._gathered(), *gate[0], *up[0]]
         self.recomputed += [self._norm(2), *(products if self.whole_again else [*self._gathered(), *up[0]])]
         norm = self._norm(2, kept=not self.again)
-        forward = [norm, *products, memory(3 * wide), *down[0], *self._scattered(1), end]
-        gated = memory((6 if self.again else 5) * wide)  # run again, the product is another result of it
+        forward = [norm, *products, fused(3 * wide), *down[0], *self._scattered(1), end]
+        gated = fused((6 if self.again else 5) * wide)  # run again, the product is another result of it
         backward = [*self._gathered(), *down[1], gated, *gate[1], *up[1], *self._scattered(2)]
         return forward, backward
 
@@ -133,7 +133,7 @@ class CompiledBlock(Writer):
         """Queries and keys, forward and backward."""
         if self.framework.rotary != "complex":  # a kernel for each, of the tables' both halves
             tables = 2 * self.cut.sequence * self.model.head * self.cut.width
-            kernels: list[TapeEvent] = [memory(2 * each.size_bytes + tables) for each in (q, k)]
+            kernels: list[TapeEvent] = [fused(2 * each.size_bytes + tables) for each in (q, k)]
             return kernels, kernels
         at = Operators(Tape(), self.cut.width)
         for each in (q, k):
@@ -154,7 +154,7 @@ class CompiledBlock(Writer):
         if self.tp == 1:
             return []
         size = self.split.whole(self.state).size_bytes
-        return [memory((parts + 1) * size), Exchange("reduce_scatter", TP, size)]
+        return [fused((parts + 1) * size), Exchange("reduce_scatter", TP, size)]
 
     # -- norms and residual sums -----------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class CompiledBlock(Writer):
     def _norm(self, parts: int, *, kept: bool = True) -> Kernel:
         """Of the sum of so many parts; ``kept``: with what backward needs."""
         rows = self._row_numbers if kept else 0
-        return memory((parts + 1) * self.state.size_bytes + rows + self.norms[0].size_bytes)
+        return fused((parts + 1) * self.state.size_bytes + rows + self.norms[0].size_bytes)
 
     def _readers(self, products: int) -> int:
         """Gradients of what so many products read: ranks have them as one, added up on the way."""
@@ -182,7 +182,7 @@ class CompiledBlock(Writer):
         states = self._readers(products) + (4 - products) + 2
         norms, states = (2, states + 1) if beside else (1, states)
         numbers = norms * (self._row_numbers + self.norms[0].size_bytes)
-        return memory(states * self.state.size_bytes + numbers)
+        return fused(states * self.state.size_bytes + numbers)
 
     def _sums_of_norms(self) -> Iterable[Kernel]:
         """Gradients of both weights: sums over rows, first of blocks of rows, in one kernel for both."""
@@ -191,12 +191,12 @@ class CompiledBlock(Writer):
         read = self._readers(2) + self._readers(3) + 2  # products' gradients, the input, attention's change
         states = read * self.state.size_bytes
         if blocks == 1:
-            yield memory(states + 2 * (self._row_numbers + self.norms[0].size_bytes))
+            yield fused(states + 2 * (self._row_numbers + self.norms[0].size_bytes))
             return
         partial = blocks * m.hidden * FP32
-        yield memory(states + 2 * (self._row_numbers + partial))
+        yield fused(states + 2 * (self._row_numbers + partial))
         for weight in self.norms:
-            yield memory(partial + weight.size_bytes)
+            yield fused(partial + weight.size_bytes)
 
 
 def row_blocks(rows: int, columns: int) -> int:
