@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, cast
 
@@ -19,7 +20,7 @@ from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ImportReport
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu, build_gpu
-from cosim.gpu.kernels import Kernel, KernelKind
+from cosim.gpu.kernels import Kernel, KernelKind, matmul_backward
 from cosim.gpu.timer import GpuTimer
 from cosim.host.contract import HostSpec
 from cosim.profiler import file
@@ -189,8 +190,10 @@ def _ended_ps(program: Program) -> int:
 
 
 CAUSAL = "causal "
-COMPILED = "inductor."
 """What the kind of an attention begins with whose queries see only the keys before them."""
+COMPILED = "inductor."
+"""What the names of kernels begin with that a compiler made."""
+CONVOLUTION_BACKWARD = "aten.convolution_backward"
 
 
 def counted_flops(kernel: KernelRow) -> int:
@@ -234,12 +237,15 @@ def _kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
     stride = 0
     if kind == "matmul" and rows % 8 == 0:  # of weights' gradients it may be the rows
         stride = math.gcd(inner, columns)
-    return timer.kernel_ps(
-        Kernel(
-            KernelKind(kind.removeprefix(CAUSAL)), flops, moved, batch, rows, inner, columns, stride=stride,
-            causal=kind.startswith(CAUSAL), fused=name.startswith(COMPILED),
-        )
+    timed = Kernel(
+        KernelKind(kind.removeprefix(CAUSAL)), flops, moved, batch, rows, inner, columns, stride=stride,
+        causal=kind.startswith(CAUSAL), fused=name.startswith(COMPILED),
     )  # fmt: skip
+    if name != CONVOLUTION_BACKWARD:
+        return timer.kernel_ps(timed)
+    # Its shape is forward's; what is asked for are the input's gradient and the weight's, or the latter.
+    gradients = matmul_backward(timed, 0)[-1 if flops <= 2 * batch * rows * inner * columns else 0 :]
+    return timer.kernels_ps([replace(one, bytes_moved=moved // len(gradients)) for one in gradients])
 
 
 def _is_part(step: ProfiledOperation) -> bool:

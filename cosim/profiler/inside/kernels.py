@@ -130,6 +130,8 @@ _SHAPE_ONLY = {"nll_loss_forward": (0,), "nll_loss2d_forward": (0,), "nll_loss_b
                "nll_loss2d_backward": (1,), "max_pool2d_with_indices_backward": (1,),
                "avg_pool2d_backward": (1,), "_adaptive_avg_pool2d_backward": (1,)}  # fmt: skip
 """Arguments of which a kernel reads no more than an element for each row."""
+_READ_TWICE = {"native_batch_norm": (0,), "native_batch_norm_backward": (0, 1), "convolution_backward": (0,)}
+"""Arguments that two kernels read: one that adds up, or makes one gradient, and one after it."""
 _FUSED = frozenset({"_fused_adam_", "_fused_adamw_", "_fused_sgd_"})
 _HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky",
           "svd",           "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
@@ -297,7 +299,15 @@ def _bytes(
         places = sum(size_of(t._values()) for t in sparse)
         return sum(size_of(t) for t in sparse) + 2 * places * len(written) + new
     read = {id(t): t for t in inputs if id(t) not in unread}
-    return sum(size_of(t) for t in (*read.values(), *written)) + new
+    again = sum(size_of(args[k]) for k in _READ_TWICE.get(short, ()) if _in_two_kernels(short, args))
+    return sum(size_of(t) for t in (*read.values(), *written)) + new + again
+
+
+def _in_two_kernels(short: str, args: Sequence[Any]) -> bool:
+    """Batch norm's statistics are given unless it trains; a convolution may want one gradient."""
+    if short == "convolution_backward":
+        return all(args[10][:2])
+    return bool(args[5] if short == "native_batch_norm" else args[7])
 
 
 def _put(short: str, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
