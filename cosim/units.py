@@ -112,15 +112,30 @@ def parse_span(value: str | int | float) -> int:
     ValueError
         Unknown or missing unit, or finer than a picosecond.
     """
-    number, unit = _split(str(value), "time", "'10us' or '1.5ms'")
-    if number == 0 and not unit:
-        return 0
-    if unit not in _TIME:
-        raise ValueError(f"{value!r} needs a time unit (ps, ns, us, ms, s, min, h, d), as in '10us'")
-    exact = number * _TIME[unit]
+    exact = _picoseconds(value)
     if exact.denominator != 1:
         raise ValueError(f"{value!r} is finer than a picosecond")
     return int(exact)
+
+
+def parse_measured(value: str | int | float) -> float:
+    """Seconds of a time that was measured, with as many digits as it was written down with.
+
+    Raises
+    ------
+    ValueError
+        Unknown or missing unit.
+    """
+    return float(_picoseconds(value) / PS_PER_S)
+
+
+def _picoseconds(value: str | int | float) -> Fraction:
+    number, unit = _split(str(value), "time", "'10us' or '1.5ms'")
+    if number == 0 and not unit:
+        return Fraction(0)
+    if unit not in _TIME:
+        raise ValueError(f"{value!r} needs a time unit (ps, ns, us, ms, s, min, h, d), as in '10us'")
+    return number * _TIME[unit]
 
 
 def parse_size(value: str | int | float) -> int:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
 
 from cosim.errors import InputError, Location
 from cosim.experiment.run import run
@@ -26,8 +25,7 @@ from cosim.gpu.gpus import Gpu, build_gpu
 from cosim.gpu.kernel_share import KernelShare
 from cosim.gpu.kernels import KernelKind
 from cosim.host.contract import HostSpec
-from cosim.spec import TimePs
-from cosim.units import PS_PER_S, format_time
+from cosim.units import PS_PER_S, format_time, parse_measured
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import CPU_STREAM, OpKind
 
@@ -193,12 +191,12 @@ def seconds_of(text: str, place: Location | None = None) -> float:
         It is no time above zero.
     """
     try:
-        time_ps: int = TypeAdapter(TimePs).validate_python(text)
-    except ValidationError as error:
+        seconds = parse_measured(text)
+    except (ValueError, OverflowError) as error:
         raise InputError(f"{text!r} is no time: write it as in 1.155s or 870ms", location=place) from error
-    if time_ps <= 0:
+    if seconds <= 0:
         raise InputError(f"{text!r}: a measured iteration takes more than nothing", location=place)
-    return time_ps / PS_PER_S
+    return seconds
 
 
 def validate(jobs: Sequence[MeasuredJob]) -> Validation:

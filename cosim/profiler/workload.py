@@ -103,7 +103,7 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
         A number type that the GPU doesn't have.
     """
     mesh = DeviceMesh(profile.mesh)
-    times = [_kernel_ps(kernel, gpu, place) for kernel in profile.kernels]
+    times = [kernel_ps(kernel, gpu, place) for kernel in profile.kernels]
     program_of = np.zeros(mesh.world_size, np.int32)
     programs: list[Program] = []
     coordinates = [mesh.coordinates(r) for r in range(mesh.world_size)] if len(profile.programs) > 1 else []
@@ -217,7 +217,7 @@ def _timer(gpu_key: int, dtype: DType) -> GpuTimer:
 _GPUS: dict[int, Gpu] = {}
 
 
-def _kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
+def kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
     name, kind, dtype, _, moved, batch, rows, inner, columns = kernel
     flops = counted_flops(kernel)
     known = dtype in gpu.peak_flops

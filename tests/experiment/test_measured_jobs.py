@@ -65,6 +65,8 @@ def test_a_table_of_jobs_is_read_and_its_mistakes_are_named(job: Path, tmp_path:
     first, second = read_jobs(table)
     assert (first.seconds, dict(first.settings)) == (0.1, {"jobs[0].workload.micro_batch": "4"})
     assert (second.seconds, dict(second.settings), second.scenario) == (1.5, {}, job)
+    table.write_text("scenario,measured\njob.yaml,185.9501495361328ms\n")  # as a script prints it
+    assert read_jobs(table)[0].seconds == pytest.approx(0.1859501495361328, rel=1e-15)
     asked: list[Path] = []
 
     def read_trace(path: Path) -> MeasuredIteration:
@@ -77,6 +79,8 @@ def test_a_table_of_jobs_is_read_and_its_mistakes_are_named(job: Path, tmp_path:
     for text, what in (
         ("scenario\njob.yaml\n", "columns"),
         ("scenario,measured\njob.yaml,soon\n", "is no time"),
+        ("scenario,measured\njob.yaml,1e400s\n", "is no time"),
+        ("scenario,measured\njob.yaml,-1s\n", "more than nothing"),
     ):
         table.write_text(text)
         with pytest.raises(InputError, match=what):

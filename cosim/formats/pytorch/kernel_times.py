@@ -21,8 +21,12 @@ from cosim.formats.pytorch.kineto import Timeline, Work
 from cosim.gpu.kernels import KernelKind
 from cosim.units import PS_PER_S
 
-_ATTENTION = re.compile(r"flash|fmha|sdpa|_attn_|mha_|efficient_attention", re.IGNORECASE)
-_BACKWARD = re.compile(r"bwd|backward|dgrad", re.IGNORECASE)
+_ATTENTION = re.compile(
+    r"flash|fmha|sdpa|_attn_|mha_|efficient_attention|flex_attention|compute_dot_do_o|convert_dq_to_16bits",
+    re.IGNORECASE,
+)
+_BACKWARD = re.compile(r"bwd|backward|dgrad|bprop|compute_dot_do_o|convert_dq_to", re.IGNORECASE)
+_FUSED = re.compile(r"triton_(poi|per|red|for)_")  # Inductor names them by all that is around them
 _PRODUCT = re.compile(
     r"gemm|gemv|cutlass|cublas|nvjet|xmma|splitk|cijk_|wgrad|dgrad|convolve|conv2d|conv3d|implicit_con|winograd"
     r"|fft2d_r2c_|scudnn|_cudnn_|ampere_s|volta_s|triton_.*_mm_|bmm_", re.IGNORECASE,
@@ -36,6 +40,8 @@ def kind_of(work: Work) -> KernelKind | None:
     if work.nccl or (work.copy and _OUTSIDE.search(work.name)):
         return None
     name = work.name.partition("<")[0]  # types of its arguments may name anything
+    if _FUSED.match(name):
+        return KernelKind.MEMORY
     if _ATTENTION.search(name):
         return KernelKind.ATTENTION_BACKWARD if _BACKWARD.search(name) else KernelKind.ATTENTION
     if _SCAN.search(name):

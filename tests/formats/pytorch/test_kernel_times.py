@@ -22,7 +22,20 @@ NAMES = {
     "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 32>>": KernelKind.ATTENTION,
     "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention)": KernelKind.ATTENTION,
     "void pytorch_flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<...>": KernelKind.ATTENTION_BACKWARD,
-    "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_bwd": KernelKind.ATTENTION_BACKWARD,
+    # As an H100 had them under PyTorch 2.11, cuDNN 9.19:
+    "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0": (
+        KernelKind.ATTENTION
+    ),
+    "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x64_1x4x1_cga1x1x1_kernel0_0": (
+        KernelKind.ATTENTION_BACKWARD
+    ),
+    "void cudnn::fusion::compute_dot_do_o_specialized<true, 64>(void const*)": KernelKind.ATTENTION_BACKWARD,
+    "void cudnn::fusion::convert_dq_to_16bits<true>(void const*, void*)": KernelKind.ATTENTION_BACKWARD,
+    "triton_poi_fused__scaled_dot_product_cudnn_attention__to_copy_mm_transpose_3": KernelKind.MEMORY,
+    "triton_red_fused__fused_rms_norm__to_copy_addmm_0": KernelKind.MEMORY,
+    "triton_tem_fused_flex_attention_backward_1": KernelKind.ATTENTION_BACKWARD,
+    "_ZN17cutlass__5x_cudnn6KernelINS_4conv6kernel23ImplicitGemmConvolutionIN": KernelKind.MATMUL,
+    "void at::native::batch_norm_collect_statistics_channels_last_kernel<at::native::Var>": KernelKind.MEMORY,
     "_chunk_scan_chunk_state_bwd_dx_kernel": KernelKind.SCAN,
     "_bmm_chunk_fwd_kernel": KernelKind.SCAN,
     "_chunk_cumsum_fwd_kernel": KernelKind.MEMORY,

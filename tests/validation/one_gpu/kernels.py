@@ -11,6 +11,8 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -66,7 +68,7 @@ def attention(
         for _ in range(2)
     )
     with sdpa_kernel(BACKENDS[library]):
-        call = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=groups < heads)  # noqa: E731
+        call = partial(F.scaled_dot_product_attention, q, k, v, is_causal=causal, enable_gqa=groups < heads)
         with torch.no_grad():
             forward = best(call)
         y = call()
@@ -109,7 +111,7 @@ def optimizer(numbers: int) -> dict[str, float]:
 
 def sustained(seconds: float, side: int = 8192) -> list[list[float]]:
     """[seconds since the beginning, seconds of a product, MHz, W] every quarter of a second."""
-    from timed import Clock
+    from timed import Clock  # type: ignore[import-not-found]  # beside this script
 
     clock = Clock()
     clock.start()
@@ -150,8 +152,10 @@ def tried(call: Callable[[], Any]) -> Any:
 
 
 def main() -> None:
-    out = sys.argv[1]
-    shapes = json.load(open(sys.argv[2])) if len(sys.argv) > 2 else {"products": [], "attention": []}
+    out = Path(sys.argv[1])
+    shapes = (
+        json.loads(Path(sys.argv[2]).read_text()) if len(sys.argv) > 2 else {"products": [], "attention": []}
+    )
     found: dict[str, Any] = {
         "device": torch.cuda.get_device_name(0),
         "torch": torch.__version__,
@@ -161,16 +165,15 @@ def main() -> None:
 
     def keep(name: str, value: Any) -> None:
         found[name] = value
-        with open(out, "w") as file:
-            json.dump(found, file)
+        out.write_text(json.dumps(found))
 
     keep("tiny", tried(tiny))
-    keep("products", [[*row, tried(lambda row=row: product(*row))] for row in shapes["products"]])
-    keep("attention", [[*row, tried(lambda row=row: attention(*row))] for row in shapes["attention"]])
+    keep("products", [[*row, tried(partial(product, *row))] for row in shapes["products"]])
+    keep("attention", [[*row, tried(partial(attention, *row))] for row in shapes["attention"]])
     sizes = [1 << power for power in range(18, 31, 2)]
-    keep("elementwise", {str(size): tried(lambda size=size: elementwise(size)) for size in sizes})
-    keep("optimizer", tried(lambda: optimizer(1 << 29)))
-    keep("sustained", tried(lambda: sustained(6.0)))
+    keep("elementwise", {str(size): tried(partial(elementwise, size)) for size in sizes})
+    keep("optimizer", tried(partial(optimizer, 1 << 29)))
+    keep("sustained", tried(partial(sustained, 6.0)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Products and attention of the published H100 tables to measure again: ``python -m tests.validation.one_gpu.shapes``."""
+"""Of published tables what to measure again: ``python -m tests.validation.one_gpu.shapes h100_sxm OUT``."""
 
 from __future__ import annotations
 

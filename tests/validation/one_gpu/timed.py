@@ -12,6 +12,8 @@ import runpy
 import sys
 import threading
 import time
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,7 +30,7 @@ class Clock(threading.Thread):
 
     def run(self) -> None:
         try:
-            import pynvml
+            import pynvml  # type: ignore[import-not-found]
 
             pynvml.nvmlInit()
             gpu = pynvml.nvmlDeviceGetHandleByIndex(0)
@@ -98,7 +100,7 @@ class Steps:
     def timed(self) -> None:
         """Iterations, the first after a pause left out."""
         kept = self.events[self.first + 1 :]
-        times = [one.elapsed_time(two) / 1e3 for one, two in zip(kept, kept[1:], strict=False)]
+        times = [one.elapsed_time(two) / 1e3 for one, two in pairwise(kept)]
         ordered = sorted(times)
         self.found = {
             "iterations": len(times),
@@ -114,25 +116,26 @@ class Steps:
         """All that is known."""
         device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "CPU"
         known = {"arguments": sys.argv[1:], "device": device, "torch": torch.__version__}
-        with open(self.out, "w") as file:
-            json.dump({**known, **self.found}, file)
+        Path(self.out).write_text(json.dumps({**known, **self.found}))
 
 
 def kernels_of(profiler: Any) -> dict[str, Any]:
-    """Names, and for each kernel, copy or fill in the order of their beginning [name, begin_us, us]."""
+    """Names, and [name, microseconds] of each kernel, copy and fill in the order in which they begin."""
     names: dict[str, int] = {}
     found = []
     launches = 0
     for event in profiler.profiler.kineto_results.events():
         if event.device_type() == torch.autograd.DeviceType.CUDA:
-            name = names.setdefault(event.name(), len(names))
-            found.append([name, event.start_ns() / 1e3, event.duration_ns() / 1e3])
+            if not event.name().startswith("Optimizer."):  # a range of the optimizer's, no kernel
+                name = names.setdefault(event.name()[:160], len(names))
+                found.append((event.start_ns(), name, round(event.duration_ns() / 1e3, 2)))
         elif event.name().startswith(("cudaLaunch", "cuLaunch")):
             launches += 1
-    found.sort(key=lambda row: row[1])
-    zero = found[0][1] if found else 0.0
-    rows = [[name, round(begin - zero, 1), round(us, 2)] for name, begin, us in found]
-    return {"names": list(names), "kernels": rows, "launches": launches}
+    return {
+        "names": list(names),
+        "kernels": [[name, us] for _, name, us in sorted(found)],
+        "launches": launches,
+    }
 
 
 def main() -> None:
