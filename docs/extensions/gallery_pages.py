@@ -17,6 +17,7 @@ KINDS = {
         "llama3-70b",
         "profiled-llama",
         "compiled-llama",
+        "one-h100",
         "fsdp-llama",
         "pipeline-schedules",
         "async-tensor-parallel",

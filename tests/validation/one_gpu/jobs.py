@@ -94,6 +94,26 @@ class Job:
                 times[what] += each * kernel_ps(kernel, gpu, self.name) / PS_PER_S
         return {what: Taken(counts[what], times[what]) for what in times}
 
+    def fused(self) -> tuple[Taken, Taken, float]:
+        """Kernels that Inductor made, measured; how many the profile has, and the bytes that they move
+        in a measured second.
+        """
+        names, rows = self._record["names"], self._record["kernels"]
+        assert isinstance(names, list)
+        assert isinstance(rows, list)
+        took = [us / 1e6 for number, us in rows if names[number].startswith("triton_")]
+        profile = self.made_profile()
+        said = [
+            (each, profile.kernels[row][4])
+            for step in profile.programs[0].steps
+            for row, each in step.kernels
+            if profile.kernels[row][0].startswith("inductor.")
+        ]
+        moved = sum(each * size for each, size in said)
+        seconds = sum(took)
+        counted = sum(each for each, _ in said)
+        return Taken(len(took), seconds), Taken(counted, 0.0), moved / seconds if took else 0.0
+
     def scenario(self, gpu: object) -> dict[str, object]:
         """One rank that nobody talks to."""
         self.made_profile()
