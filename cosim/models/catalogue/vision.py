@@ -3,7 +3,9 @@
 He et al., "Deep Residual Learning for Image Recognition", CVPR 2016, doi:10.1109/CVPR.2016.90, table 1, with
 the stride in the 3 x 3 convolution of a block (torchvision's, "v1.5"); Simonyan and Zisserman, arXiv
 1409.1556, configuration D. A convolution is timed as the matrix product it is computed by (implicit GEMM),
-2 k^2 c_in c_out h w FLOPs an image; norm and activation are memory-bound.
+2 k^2 c_in c_out h w FLOPs an image. What follows it is memory-bound, PyTorch's operators: batch norm reads
+what it normalises twice (statistics, then the norm), and so both operands of its backward; an activation
+works in place; a branch is added to the other, and its gradient to the other's.
 
 Not modelled: Winograd and FFT convolutions, pooling, input loading, channels-first copies.
 """
@@ -30,6 +32,8 @@ class Convolution(Spec):
     side: PositiveInt = Field(description="side of the output, in pixels")
     stride: PositiveInt = Field(1, description="input pixels for an output pixel, along a side")
     norm: bool = Field(True, description="batch norm, and no bias")
+    activation: bool = Field(True, description="an activation behind, in place")
+    adds: bool = Field(False, description="another branch is added before the activation")
 
     @property
     def parameters(self) -> int:
@@ -84,7 +88,11 @@ class ConvolutionalModel(DataParallelModel):
             for number, c in enumerate(self.convolutions)
         ]
         for number, (inputs, outputs) in enumerate(self.linear):
-            kernels = (matmul(batch, inputs, outputs, width), memory(2 * batch * outputs * width))
+            out = batch * outputs * width
+            kernels = (
+                matmul(batch, inputs, outputs, width),
+                memory(2 * out, returned=(memory(3 * out),)),
+            )
             parameters = inputs * outputs + outputs
             made.append(_layer(f"linear {number}", kernels, parameters, axes, width, batch * outputs))
         return made
@@ -101,8 +109,15 @@ def _products(c: Convolution, batch: int, width: int) -> tuple[Kernel, ...]:
     product = Kernel(
         KernelKind.MATMUL, 2 * rows * inner * c.outputs, moved, 1, rows, inner, c.outputs
     )  # fmt: skip
-    after = memory((3 if c.norm else 2) * rows * c.outputs * width, launches=2 if c.norm else 1)
-    return product, after
+    out = rows * c.outputs * width
+    after: list[Kernel] = []
+    if c.norm:
+        after.append(memory(3 * out, launches=2, issued=1, returned=(memory(5 * out, launches=2, issued=1),)))
+    if c.adds:
+        after.append(memory(3 * out))  # backward: two gradients of what both branches read are added
+    if c.activation:
+        after.append(memory(2 * out, returned=(memory(3 * out),)))
+    return product, *after
 
 
 def _layer(
@@ -126,8 +141,10 @@ def _backward(kernels: Iterable[Kernel], width: int) -> Iterable[Kernel]:
                 yield Kernel(
                     product.kind, product.flops, moved, 1, product.rows, product.inner, product.columns
                 )
+        elif kernel.returned is not None:
+            yield from kernel.returned
         else:
-            yield memory(kernel.bytes_moved * 3 // 2, launches=kernel.launches)
+            yield kernel
 
 
 def _resnet50() -> ConvolutionalModel:
@@ -140,11 +157,13 @@ def _resnet50() -> ConvolutionalModel:
             convolutions += [
                 Convolution(inputs=inputs, outputs=width, kernel=1, side=side * stride),
                 Convolution(inputs=width, outputs=width, kernel=3, side=side, stride=stride),
-                Convolution(inputs=width, outputs=outputs, kernel=1, side=side),
+                Convolution(inputs=width, outputs=outputs, kernel=1, side=side, adds=True),
             ]
             if block == 0:
                 convolutions.append(
-                    Convolution(inputs=inputs, outputs=outputs, kernel=1, side=side, stride=stride)
+                    Convolution(
+                        inputs=inputs, outputs=outputs, kernel=1, side=side, stride=stride, activation=False
+                    )
                 )
             inputs = outputs
     return ConvolutionalModel(
