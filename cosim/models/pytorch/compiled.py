@@ -135,11 +135,13 @@ class CompiledBlock(Writer):
             tables = 2 * self.cut.sequence * self.model.head * self.cut.width
             kernels: list[TapeEvent] = [fused(2 * each.size_bytes + tables) for each in (q, k)]
             return kernels, kernels
-        at = Operators(Tape(), self.cut.width)
-        for each in (q, k):
-            at.rotated_complex(each)
-        conjugated = memory(2 * self.cut.sequence * self.model.head * FP32)  # once for both
-        return at.tape.forward, [conjugated, *at.tape.forward]
+        table = self.cut.sequence * self.model.head * FP32
+        turned: list[TapeEvent] = []
+        for each in (q, k):  # PyTorch's own product of complex numbers, between conversions
+            convert = fused(each.size_bytes + each.count * FP32)
+            turned += [convert, memory(2 * each.count * FP32 + table), convert]
+        conjugated = memory(2 * table)  # once for both
+        return turned, [conjugated, *turned]
 
     # -- tensor-parallel ranks ---------------------------------------------------------------------------
 

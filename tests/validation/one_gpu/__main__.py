@@ -1,11 +1,12 @@
-"""What one GPU took beside what cosim says: ``python -m tests.validation.one_gpu [GPU ...] [kernels]``.
+"""What one GPU took beside what cosim says: ``python -m tests.validation.one_gpu [GPU ...]``.
 
 Each job of ``jobs.json`` is profiled without a GPU (`cosim profile`, 2 minutes for all) and simulated on each
 GPU named (of the catalogue, or a file; default ``h100-sxm-pytorch`` and ``h100-sxm``): its iteration, and its
 products, attention and element-wise kernels, how many and their milliseconds. ``--only=NAME,NAME`` takes
 those jobs. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
-``kernels``: products, attention and element-wise kernels alone, beside the package and the published tables.
-ResNet-50 needs torchvision, and is left out where that isn't installed.
+ResNet-50 needs torchvision, and is left out where that isn't installed. The word ``kernels``: products,
+attention and element-wise kernels alone, beside the package and the published tables. The word ``catalogue``:
+jobs that the catalogue of models can say, without a profile: iteration and memory.
 """
 
 from __future__ import annotations
@@ -96,7 +97,17 @@ def main(arguments: Sequence[str]) -> None:
     options = dict(word.removeprefix("--").split("=", 1) for word in arguments if word.startswith("--"))
     if "kernels" in words:
         print("\n".join(alone.report(HERE / "h100" / "kernels.json", read("h100-sxm"))))
-        words.remove("kernels")
+    if "catalogue" in words:
+        for job in jobs(HERE / "h100", HERE):
+            if job.catalogue is not None:
+                seconds, size = job.by_catalogue("h100-sxm-pytorch")
+                print(
+                    f"{job.name:24s} {job.seconds * 1e3:8.1f} {seconds * 1e3:8.1f} ms "
+                    f"{seconds / job.seconds - 1:+6.1%}, {job.memory_bytes / 1e9:6.2f} {size / 1e9:6.2f} GB "
+                    f"{size / job.memory_bytes - 1:+6.1%}"
+                )
+    if {"kernels", "catalogue"} & {*words}:
+        words = [word for word in words if word not in ("kernels", "catalogue")]
         if not words:
             return
     with tempfile.TemporaryDirectory() as name:

@@ -15,6 +15,7 @@ from cosim.formats.pytorch.kernel_times import kind_of
 from cosim.formats.pytorch.kineto import Work
 from cosim.gpu.gpus import Gpu
 from cosim.gpu.kernels import KernelKind
+from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler import file
 from cosim.profiler.workload import kernel_ps
 from cosim.units import PS_PER_S
@@ -35,13 +36,16 @@ class Taken:
 
 @dataclass(frozen=True)
 class Job:
-    """A script with its arguments; ``profile``: where its profile is put."""
+    """A script with its arguments; ``profile``: where its profile is put; ``catalogue``: the same by the
+    catalogue of models, where that can say it.
+    """
 
     name: str
     script: str
     arguments: str
     measured: Path
     profile: Path
+    catalogue: dict[str, object] | None = None
 
     @cached_property
     def _record(self) -> dict[str, object]:
@@ -52,6 +56,11 @@ class Job:
     def seconds(self) -> float:
         """Of an iteration, the median."""
         return float(str(self._record["median_s"]))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The most that PyTorch's tensors had at a time."""
+        return int(str(self._record["memory_bytes"]))
 
     @property
     def clock_mhz(self) -> float:
@@ -117,7 +126,9 @@ class Job:
     def scenario(self, gpu: object) -> dict[str, object]:
         """One rank that nobody talks to."""
         self.made_profile()
-        workload = {"kind": "profile", "path": str(self.profile), "gpu": gpu}
+        return self._alone({"kind": "profile", "path": str(self.profile), "gpu": gpu})
+
+    def _alone(self, workload: dict[str, object]) -> dict[str, object]:
         return {
             "topology": {"kind": "switch", "endpoints": 1, "rate": "400Gbps", "latency": "1us"},
             "network": "fair_share",
@@ -126,15 +137,35 @@ class Job:
 
     def simulated_s(self, gpu: object) -> float:
         """Seconds of an iteration, the mean of three."""
-        times = cosim.run(self.scenario(gpu)).summary.jobs[0].iteration_ps
-        return sum(times) / len(times) / PS_PER_S
+        return _iteration_s(self.scenario(gpu))
+
+    def by_catalogue(self, gpu: str) -> tuple[float, int]:
+        """Seconds of an iteration, and bytes of the GPU's memory, without a profile."""
+        assert self.catalogue is not None
+        workload = {"kind": "model", "gpu": gpu, "batch": self.catalogue["micro_batch"], **self.catalogue}
+        scenario = self._alone(workload)
+        spec = cosim.Scenario.model_validate({"name": self.name, **scenario}).jobs[0].workload
+        assert isinstance(spec, ModelWorkload)
+        return _iteration_s(scenario), spec.memory_needed()
+
+
+def _iteration_s(scenario: dict[str, object]) -> float:
+    times = cosim.run(scenario).summary.jobs[0].iteration_ps
+    return sum(times) / len(times) / PS_PER_S
 
 
 def jobs(measured: Path, profiles: Path) -> list[Job]:
     """Those of ``jobs.json`` that were measured there."""
     listed = json.loads((HERE / "jobs.json").read_text())
     return [
-        Job(one["name"], one["script"], one["arguments"], where, profiles / f"{one['name']}.yaml")
+        Job(
+            one["name"],
+            one["script"],
+            one["arguments"],
+            where,
+            profiles / f"{one['name']}.yaml",
+            one.get("catalogue"),
+        )
         for one in listed
         if (where := measured / f"{one['name']}.json").exists()
     ]
