@@ -37,9 +37,10 @@ def plan_key(comm: int, what: int, turn: int) -> int:
 def plan_slot(keys: I64, key: int) -> int:
     """Where a plan is in the hash table, or where it belongs."""
     mask = len(keys) - 1
-    # Of the product the bits from 20 on: the lowest are poorly mixed, and those beyond 64, in which it
-    # differs where it is interpreted and does not wrap round, are not looked at.
-    slot = (key * _SCATTER >> 20) & mask
+    # Of the product the bits from 40 on, which depend on all parts of a key: its group stands at the top, and
+    # reaches none below. Those beyond 64, in which the product differs where it is interpreted and does not
+    # wrap round, are not looked at: 2**24 places are as many as it has.
+    slot = (key * _SCATTER >> 40) & mask
     # It ends: the table always has an empty slot, and nothing is ever taken out of it.
     while keys[slot] != NONE and keys[slot] != key:
         slot = (slot + 1) & mask
