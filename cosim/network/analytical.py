@@ -150,7 +150,7 @@ class AnalyticalNetwork(CompiledNetwork):
         used = {
             "counts": 1,
             "messages": int(counts["used"]),
-            "drains": int(counts["num_drains"]),
+            "drains": int(counts["used"]),
             "lanes": len(self._legs["lanes"]),
         }
         copied = {name: live(self._legs[name], n) for name, n in used.items()}

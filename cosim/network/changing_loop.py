@@ -51,7 +51,7 @@ def _drain(core: Core, legs: Legs) -> None:
     now = legs.drains[0].time
     m = legs.drains[0].flow
     never = int(np.int64(NEVER))  # as a literal it would have the heap compiled twice, by its type
-    counts.num_drains = set_drain(counts.num_drains, legs.drains, legs.messages, m, never)
+    counts.num_drains = set_drain(counts.num_drains, legs.drains, m, never)
     state.instant = now
     state.num_events += 1
     one = legs.messages[m]
@@ -100,7 +100,6 @@ def _new(core: Core, legs: Legs, at: int) -> int:
     one.path = legs.path_now[core.store.groups[event.handle].path + event.row]
     one.hop = 0
     one.sending = 0
-    one.place = NONE
     return int(m)
 
 

@@ -92,7 +92,7 @@ def _see_drains(fluid: Fluid) -> None:
         k += 1
         if fluid.flows[held].member != NONE:
             never = int(np.int64(NEVER))
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, held, never)
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, held, never)
             k = 0
     soonest = int(np.int64(NEVER))
     for f in range(counts.num_columns):
@@ -101,7 +101,7 @@ def _see_drains(fluid: Fluid) -> None:
         return
     for f in range(counts.num_columns):
         if dense.due[f] == soonest:
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, soonest)
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, soonest)
 
 
 @internal

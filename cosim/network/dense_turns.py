@@ -156,11 +156,11 @@ def _keep_few_drains(fluid: Fluid) -> None:
     for k in range(count):
         f = int(np.int64(fluid.drains[k].flow))
         time = int(np.int64(fluid.drains[k].time))
-        fluid.flows[f].place = NONE
+        fluid.drains[f].place = 0
         if fluid.flows[f].member != NONE:
             fluid.dense.due[f] = time
         else:
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, time)
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, time)
 
 
 @internal
@@ -205,7 +205,7 @@ def end(fluid: Fluid) -> None:
         if dense.fresh[f] != GONE:
             fluid.flows[f].level = -1.0
             due = int(np.int64(dense.due[f]))
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, due)
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, due)
     for k in range(counts.num_order):
         number = dense.order[k]
         link = fluid.links[number]

@@ -1,10 +1,10 @@
 """Following dependencies, compiled: times that become known go to the flows that wait for them.
 
 Inside, a flow is (handle, repetition, row): repetitions are numbered through all blocks of a table, rows
-through all tables. What is stored per flow (how many dependencies are left, the latest of them) lives in
-*pages*, one for each repetition of each group, made at its first touch and given back when its last flow
-is released: memory follows what is in flight. Tables without repeats get
-their pages when opened.
+through all tables. A flow that waits for one other starts when that is told. What is stored per flow that
+waits for several (how many are left, the latest of them) lives in *pages*, one for each repetition of each
+group, made at its first touch and given back when its last such flow is released: memory follows what is in
+flight. Tables without repeats get their pages when opened; those of which no flow waits for several have none.
 
 Times flow ahead: as soon as a completion *time* is certain it is passed to the dependents, even if the
 clock has not reached it. That is sound because it is only ever used in max(dependencies) + delay.
@@ -34,12 +34,13 @@ TABLE = np.dtype(
         ("free", "i8"),
         ("rep", "i4"),
         ("reps", "i4"),
-        ("eager", "i4"),
+        ("pages", "i4"),
         ("row", "i4"),
     ]
 )
-"""A table: its repetitions from ``rep``, its rows from ``row`` on. ``free``: where the list of pages that its
-groups gave back begins; ``eager``: a group's pages, of ``cells`` in all, are made when it is opened."""
+"""A table: its repetitions from ``rep``, its rows from ``row`` on; each group has ``pages``: one for each
+repetition, or none. ``free``: where the list of pages that its groups gave back begins. Those of a table that
+has ``cells`` (so many, of all its pages) are made when a group is opened."""
 ROW = np.dtype(
     [
         ("size", "i8"),
@@ -76,7 +77,7 @@ GROUP = np.dtype(
 ``page`` + repetition its page; ``left`` flows to complete; ``reps`` repetitions from ``rep`` on, 0 where
 nothing is open."""
 PAGE = np.dtype([("cell", "i8"), ("left", "i8")])
-"""Where a repetition's cells start, and how many of its flows are not released yet."""
+"""Where a repetition's cells start, and how many of its flows that wait for several are not released yet."""
 CELL = np.dtype([("ready", "i8"), ("waits", "i8")])
 """The latest dependency so far, and how many are left."""
 WORK = np.dtype([("time", "i8"), ("handle", "i4"), ("rep", "i4"), ("row", "i4"), ("kind", "i4")])
@@ -130,11 +131,14 @@ def touch_page(store: Store, page: int, rep: int) -> None:
     else:
         first = state.cells_used
         state.cells_used = first + (1 << size)
+    left = 0
     for k in range(place.rows):
-        cells[first + k].waits = store.rows[place.row + k].waits
+        waits = store.rows[place.row + k].waits
+        cells[first + k].waits = waits
         cells[first + k].ready = 0
+        left += int(waits > 1)
     store.pages[page].cell = first
-    store.pages[page].left = place.rows
+    store.pages[page].left = left
 
 
 @compiled
@@ -146,14 +150,14 @@ def open_group(
     known = store.tables[table]
     if handle >= len(store.groups):
         return NEED_GROUPS
-    if known.free == _NONE and state.pages_used + known.reps > len(store.pages):
+    if known.free == _NONE and state.pages_used + known.pages > len(store.pages):
         return NEED_PAGES
-    if release and known.eager != 0 and state.cells_used + known.cells > len(store.cells):
+    if release and state.cells_used + known.cells > len(store.cells):
         return NEED_POOL
     page = int(known.free)
     if page == _NONE:
         page = state.pages_used
-        state.pages_used += known.reps
+        state.pages_used += known.pages
     else:
         known.free = store.pages[page].left
     group = store.groups[handle]
@@ -168,9 +172,9 @@ def open_group(
     group.table = table
     group.traits = traits
     # Repetitions get cells when a dependency reaches them: a group of millions costs what is under way.
-    for k in range(known.reps):
+    for k in range(known.pages):
         store.pages[page + k].cell = _NONE
-        if release and known.eager != 0:
+        if release and known.cells > 0:
             touch_page(store, page + k, known.rep + k)
     return DRAINED
 
@@ -179,14 +183,15 @@ def open_group(
 def close_group(store: Store, handle: int) -> None:
     """Forget a group whose flows have all completed: give back what it still holds."""
     group = store.groups[handle]
-    for k in range(group.reps):
+    known = store.tables[group.table]
+    for k in range(known.pages):
         one = store.pages[group.page + k]
         if one.cell != _NONE:
             _give_page(store, one.cell, store.reps[group.rep + k].rows)
             one.cell = _NONE
-    known = store.tables[group.table]
-    store.pages[group.page].left = known.free
-    known.free = group.page
+    if known.pages > 0:
+        store.pages[group.page].left = known.free
+        known.free = group.page
     group.reps = 0
 
 
@@ -247,9 +252,12 @@ def _let_start(store: Store, handle: int, rep: int, row: int, ready: int) -> Non
 def _tell(store: Store, handle: int, page_number: int, rep: int, row: int, time: int) -> None:
     """One dependency of a flow was met at ``time``; the last one lets it start.
 
-    Cells of a repetition are there from the first that is told until the last of its flows is released: what
-    is under way, not the size of the group, is what takes memory.
+    Cells of a repetition are there from the first that is told until the last of its flows that need one is
+    released: what is under way, not the size of the group, is what takes memory.
     """
+    if store.rows[row].waits == 1:
+        _let_start(store, handle, rep, row, time)
+        return
     page = store.pages[page_number]
     if page.cell == _NONE:
         touch_page(store, page_number, rep)

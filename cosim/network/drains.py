@@ -1,4 +1,8 @@
-"""The next drain: a binary heap that knows where each flow sits, so that a changed rate moves one entry."""
+"""The next drain: a binary heap that knows where each flow sits, so that a changed rate moves one entry.
+
+As many flows as there are may be in it, so that a row of its array is two things: an entry of the heap, and
+where the flow of that number is. Both lie close together, which is what an entry's way through the heap takes.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,9 @@ from cosim.network.calendar import Records
 from cosim.network.jit import internal, once
 from cosim.units import NEVER
 
-DRAIN = np.dtype([("time", "i8"), ("flow", "i8")])
+DRAIN = np.dtype([("time", "i8"), ("flow", "i4"), ("place", "i4")])
+"""Row k: ``time`` and ``flow`` of entry k of the heap; ``place``: one more than the entry of flow k, 0: none."""
 
-_NONE = -1
 _DUST_PS = 1e-3  # what rounding may have added to a time: not another picosecond
 _DUST = 1e-14  # the same, in proportion: some 50 units in the last place of a double
 
@@ -36,20 +40,20 @@ def drain_time(now: int, remaining: float, rate: float) -> int:
 
 
 @internal
-def set_drain(count: int, drains: Records, flows: Records, flow: int, time: int) -> int:
+def set_drain(count: int, drains: Records, flow: int, time: int) -> int:
     """Put a flow at ``time``, from wherever it was; NEVER takes it out. Returns the heap's new size."""
-    at = flows[flow].place
+    at = drains[flow].place - 1
     if time == NEVER:
-        if at == _NONE:
+        if at < 0:
             return count
-        flows[flow].place = _NONE
+        drains[flow].place = 0
         # What is last fills the gap; it may belong above or below it, so both loops follow.
         count -= 1
         if at == count:
             return count
-        flow = drains[count].flow
+        flow = int(drains[count].flow)
         time = drains[count].time
-    elif at == _NONE:
+    elif at < 0:
         at = count
         count += 1
     while at > 0:
@@ -58,21 +62,21 @@ def set_drain(count: int, drains: Records, flows: Records, flow: int, time: int)
             break
         drains[at].time = drains[parent].time
         drains[at].flow = drains[parent].flow
-        flows[drains[at].flow].place = at
+        drains[drains[at].flow].place = at + 1
         at = parent
     while True:
         child = 2 * at + 1
         if child >= count:
             break
-        if child + 1 < count and drains[child + 1].time < drains[child].time:
-            child += 1
+        if child + 1 < count:  # which one is as good as random: chosen without a jump
+            child += int(drains[child + 1].time < drains[child].time)
         if drains[child].time >= time:
             break
         drains[at].time = drains[child].time
         drains[at].flow = drains[child].flow
-        flows[drains[at].flow].place = at
+        drains[drains[at].flow].place = at + 1
         at = child
     drains[at].time = time
     drains[at].flow = flow
-    flows[flow].place = at
+    drains[flow].place = at + 1
     return count

@@ -41,7 +41,7 @@ def _begin(core: Core, fluid: Fluid) -> bool:
     balanced = fluid.balance.counts[0].on != 0
     # Nothing to transfer: it needs no place on its links, only its turn in the channel.
     if flow.remaining == 0.0 and (balanced or is_alive(core, fluid, path)):
-        counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, now)
+        counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, now)
         return True
     flow.touched = now
     if balanced:  # its path is chosen when time leaves the instant
@@ -90,7 +90,6 @@ def _start(core: Core, fluid: Fluid) -> None:
     # No level yet: a filling knows by it that the flow is new.
     flow.level = -1.0
     flow.member = NONE
-    flow.place = NONE
     flow.next = NONE
     queue = fluid.channels[flow.channel]
     # A channel transfers one message at a time, in the order of their starts; the others wait behind it.
@@ -109,7 +108,7 @@ def _drain(core: Core, fluid: Fluid) -> None:
     now = fluid.drains[0].time
     f = fluid.drains[0].flow
     never = int(np.int64(NEVER))  # as a literal it would have the heap compiled twice, by its type
-    counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.flows, f, never)
+    counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, never)
     core.state[0].instant = now
     core.state[0].num_events += 1
     flow = fluid.flows[f]

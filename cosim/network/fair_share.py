@@ -190,7 +190,7 @@ class FairShareNetwork(CompiledNetwork):
             "counts": 1,
             "flows": int(counts["flows_used"]),
             "members": int(counts["members_used"]),
-            "drains": int(counts["num_drains"]),
+            "drains": int(counts["flows_used"]),
             "dirty": int(counts["num_dirty"]),
             "channels": len(self._numbers),
             "links": len(self._fluid["links"]),

@@ -77,16 +77,16 @@ FLOW = np.dtype(
         ("channel", "i4"),
         ("priority", "i4"),
         ("member", "i4"),
-        ("place", "i4"),
         ("next", "i4"),
         ("by", "i4"),
         ("chain", "i4"),
+        ("pad", "i4"),
     ]
 )
 """A flow that has started and not drained. ``remaining`` bytes at ``touched``, at ``rate`` (bytes per ps)
 since; ``level`` at which it was frozen (below 0: never yet) ``by`` a link, ``fresh`` in this filling (below
-0: it rises); ``chain``: the next flow found that this link froze; ``member``: its first membership; ``place``
-in the heap of drains; ``next`` in its channel."""
+0: it rises); ``chain``: the next flow found that this link froze; ``member``: its first membership; ``next``
+in its channel."""
 MEMBER = np.dtype(
     [
         ("weight", "i8"),

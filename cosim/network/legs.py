@@ -53,14 +53,14 @@ MESSAGE = np.dtype(
         ("rep", "i4"),
         ("row", "i4"),
         ("hop", "i4"),
-        ("place", "i4"),
+        ("pad", "i4"),
         ("next", "i4"),
         ("sending", "i8"),
     ]
 )
 """A message that started at ``origin``, on its leg from ``hop`` of ``path`` on. If it is ``sending``: since
 ``begin``, ``left`` bytes at ``touched``, at ``rate`` (bytes per ns) since; of links' statistics ``counted``
-bytes are in, up to ``since``. ``place`` in the heap of drains; ``next`` in its queue, or of the free list."""
+bytes are in, up to ``since``. ``next`` in its queue, or of the free list."""
 
 
 class Legs(Arrays):
@@ -151,7 +151,7 @@ def set_rate(core: Core, legs: Legs, m: int, now: int) -> None:
         time = one.begin + int(takes) * PS_PER_NS
         if time < now:
             time += PS_PER_NS
-    counts.num_drains = set_drain(counts.num_drains, legs.drains, legs.messages, m, time)
+    counts.num_drains = set_drain(counts.num_drains, legs.drains, m, time)
 
 
 @internal

@@ -52,9 +52,7 @@ def _apply(core: Core, fluid: Fluid, now: int) -> None:
         rate = rate_of(fluid, fluid.found[k], flow.fresh)
         if rate != flow.rate:
             when = change_rate(fluid, fluid.found[k], rate, now)
-            counts.num_drains = set_drain(
-                counts.num_drains, fluid.drains, fluid.flows, int(fluid.found[k]), when
-            )
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, int(fluid.found[k]), when)
 
 
 @once

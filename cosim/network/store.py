@@ -148,12 +148,13 @@ class FlowStore:
         cells = 0
         # A flat group is under way as a whole: its cells are taken when it opens. Of repeated blocks, only
         # what is under way.
-        if table.is_flat:
+        pages = len(reps) if (rows["waits"] > 1).any() else 0
+        if pages and table.is_flat:
             cells = sum(_page_size(rows) for rows in sizes.tolist())
-        else:
+        elif pages:
             self._state["max_page"] = max(int(self._state["max_page"]), _page_size(int(sizes.max())))
         number, tables = self._append("tables", 1)
-        tables[0] = (table.num_flows, cells, _NONE, rep0, len(reps), table.is_flat, row0)
+        tables[0] = (table.num_flows, cells, _NONE, rep0, len(reps), pages, row0)
         made = _NumberedTable(table, number, row0)
         self._tables[id(table)] = made
         return made

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.engine.folding.links import FoldedPaths
 from cosim.engine.folding.translations import Translations
 from cosim.engine.records import FctHistogram, JobInfo, Records, TrafficRecord
-from cosim.network.flows import I64
+from cosim.network.flows import I32, I64
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -47,10 +47,34 @@ class Folding:
 
     @cached_property
     def folded_topology(self) -> Topology:
-        """The topology with each path led over the links that stand for its own."""
-        stands_for = np.arange(self.topology.num_links, dtype=np.int32)
-        stands_for[self.orbits] = self.orbits[:, :1]
-        return replace(self.topology, routing=FoldedPaths(self.topology.routing, stands_for))
+        """The topology with each path led over the links that stand for its own.
+
+        These have the lowest numbers: what is simulated of many links then lies close together.
+        """
+        whole = self.topology
+        others = np.ones(whole.num_links, np.bool_)
+        others[self.orbits[:, 0]] = False
+        order = np.concatenate([self.orbits[:, 0], np.flatnonzero(others)]).astype(np.int32)
+        return replace(
+            whole,
+            link_src=whole.link_src[order],
+            link_dst=whole.link_dst[order],
+            link_rate_bps=whole.link_rate_bps[order],
+            link_latency_ps=whole.link_latency_ps[order],
+            scale_up=None if whole.scale_up is None else whole.scale_up[order],
+            link_number=order,
+            routing=FoldedPaths(whole, self._stands_for),
+        )
+
+    @cached_property
+    def _stands_for(self) -> I32:
+        """The number in the folded topology of the link that stands for each of the whole's."""
+        numbers = np.zeros(self.topology.num_links, np.int32)
+        others = np.ones(self.topology.num_links, np.bool_)
+        others[self.orbits[:, 0]] = False
+        numbers[others] = np.arange(len(self.orbits), len(numbers))
+        numbers[self.orbits] = np.arange(len(self.orbits))[:, None]
+        return numbers
 
     def __str__(self) -> str:
         axes = ", ".join(
@@ -89,13 +113,11 @@ class Folding:
         )
 
     def _links(self, links: NetworkStatistics) -> NetworkStatistics:
-        link_bytes, busy_ps = links.link_bytes.copy(), links.busy_ps.copy()
-        link_bytes[self.orbits] = link_bytes[self.orbits[:, :1]]
-        busy_ps[:, self.orbits] = busy_ps[:, self.orbits[:, :1]]
         return replace(
             links,
-            link_bytes=link_bytes,
-            busy_ps=busy_ps,
+            link_bytes=links.link_bytes[self._stands_for],
+            busy_ps=links.busy_ps[:, self._stands_for],
             flows_started=links.flows_started * self.copies,
             flows_completed=links.flows_completed * self.copies,
+            extra={name: values[self._stands_for] for name, values in links.extra.items()},
         )

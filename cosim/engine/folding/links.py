@@ -27,19 +27,20 @@ class SendingPairs:
 
 @dataclass(frozen=True, eq=False)
 class FoldedPaths(Paths):
-    """A routing whose links are replaced by those that stand for them: ``stands_for`` int32[L]."""
+    """A topology's routing whose links are replaced by those that stand for them: ``stands_for`` int32[L]."""
 
-    routing: Paths
+    whole: Topology
     stands_for: I32
 
     @property
     def name(self) -> str:
         """As that of the routing below."""
-        return self.routing.name
+        return self.whole.routing.name
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""
-        ptr, links = self.routing.paths(topology, src, dst, channel)
+        del topology
+        ptr, links = self.whole.routing.paths(self.whole, src, dst, channel)
         return ptr, np.ascontiguousarray(self.stands_for[links])
 
 

@@ -179,6 +179,20 @@ def _distances(
     return distance
 
 
+def _edges_needed(template: Template, rows: I64, distance: I64) -> tuple[I64, I64]:
+    """The dependencies of rows, of several of a row on one flow the one that says most: on its end, for it
+    has started by then; and how many each row has.
+    """
+    waits = np.diff(template.dep_ptr)[rows]
+    of = np.repeat(np.arange(len(rows)), waits)
+    edges = np.arange(len(of)) + np.repeat(template.dep_ptr[rows] - np.cumsum(waits) + waits, waits)
+    order = np.lexsort((template.dep_kind[edges], distance[edges], of))  # COMPLETED before STARTED
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (np.diff(of[order]) != 0) | (np.diff(distance[edges][order]) != 0)
+    needed = np.sort(order[is_new])
+    return edges[needed], np.bincount(of[needed], minlength=len(rows))
+
+
 def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | str:
     """The rows kept, renumbered; in their order, so that entries and exits are in that of the ranks."""
     block = _block_of_row(template)
@@ -196,7 +210,7 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
     distance = _distances(template, keep, image, number, block_row, base)
     if distance is None:
         return f"{template.name}: its repeated steps can't be numbered for fewer ranks"
-    edges = np.concatenate([np.arange(template.dep_ptr[r], template.dep_ptr[r + 1]) for r in chosen])
+    edges, waits = _edges_needed(template, chosen, distance)
     nothing = np.zeros(len(chosen), np.int32)
     return Template(
         name=template.name,
@@ -211,9 +225,9 @@ def _kept(template: Template, grid: Grid, keep: Mask, image: I64) -> Template | 
         bytes=template.bytes[chosen],
         channel=template.channel[chosen],
         delay_ps=template.delay_ps[chosen],
-        dep_ptr=np.concatenate([[0], np.cumsum(np.diff(template.dep_ptr)[chosen])]).astype(np.int64),
-        dep_distance=distance[edges.astype(np.int64)],
-        dep_kind=template.dep_kind[edges.astype(np.int64)],
+        dep_ptr=np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
+        dep_distance=distance[edges],
+        dep_kind=template.dep_kind[edges],
         block_row=block_row,
         block_repeat=template.block_repeat,
         chunk=nothing,

@@ -528,7 +528,7 @@ def _set_drains(fluid: CongestionState) -> None:
             # A drain that lies beyond the end of the round would be moved then anyhow: the heap stays small.
             if left <= rate * float(one.due - one.touched + 1):
                 when = drain_time(one.touched, left, rate)
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, when)
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, c, when)
     counts.num_changed = 0
 
 

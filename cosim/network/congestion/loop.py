@@ -66,7 +66,7 @@ def _begin(core: Core, fluid: CongestionState) -> None:
     now = core.state[0].instant
     # A message without bytes takes its turn, too: it arrives when those before it have been sent.
     if row.size == 0 and not is_cut(fluid, c):
-        counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, now)
+        counts.num_drains = set_drain(counts.num_drains, fluid.drains, c, now)
     elif fluid.settings[0].balanced != 0.0:
         choose_at_end(fluid.balance, c, 1)  # and sends when it has chosen
     else:
@@ -201,7 +201,7 @@ def _drain(core: Core, fluid: CongestionState) -> None:
     counts = fluid.counts[0]
     now = fluid.drains[0].time
     c = fluid.drains[0].flow
-    counts.num_drains = set_drain(counts.num_drains, fluid.drains, fluid.conns, c, int(NEVER))
+    counts.num_drains = set_drain(counts.num_drains, fluid.drains, c, int(NEVER))
     core.state[0].instant = now
     core.state[0].num_events += 1
     one = fluid.conns[c]

@@ -256,7 +256,7 @@ class CongestionNetwork(CompiledNetwork):
         for name in ("updated", "woken"):
             fluid.reserve(name, 3 * count + 2)
         mine = fluid["conns"][old:count]
-        mine["flow"] = mine["tail"] = mine["place"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
+        mine["flow"] = mine["tail"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
         mine["budget"] = 1e30
         place = first + row
         own = self._add_strands(np.arange(old, count), place)

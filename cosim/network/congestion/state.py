@@ -139,7 +139,7 @@ CONN = np.dtype(
         ("debt", "f8"),
         ("flow", "i4"),
         ("tail", "i4"),
-        ("place", "i4"),
+        ("pad", "i4"),
         ("job", "i4"),
         ("known", "i2"),
         ("uneven", "i2"),
