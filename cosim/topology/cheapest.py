@@ -19,6 +19,7 @@ class Distances(NamedTuple):
     link_src: I32
     link_dst: I32
     cost: I32
+    least: int
     out_ptr: I64
     out_link: I32
     in_ptr: I64
@@ -31,6 +32,8 @@ class Distances(NamedTuple):
     last_link: I32
     column_of: I32
     stub_cost: I32
+    core_ptr: I64
+    core_link: I32
     row_of: I32
     rows: Any
 

@@ -31,8 +31,8 @@ class HopTables:
 
     Attributes
     ----------
-    cost
-        int32[L].
+    cost, least
+        int32[L], and the lowest of it.
     out_ptr, out_link
         CSR: links out of each node, by number.
     in_ptr, in_link
@@ -53,6 +53,7 @@ class HopTables:
     """
 
     cost: I32
+    least: int
     out_ptr: I64
     out_link: I32
     in_ptr: I64
@@ -96,6 +97,7 @@ class HopTables:
         core_link = in_link[is_core[tail[in_link]]]
         return cls(
             cost=cost,
+            least=int(cost.min(initial=1)),
             out_ptr=pointer(np.bincount(tail, minlength=nodes)),
             out_link=np.argsort(tail, kind="stable").astype(np.int32),
             in_ptr=in_ptr,
@@ -141,6 +143,7 @@ class HopTables:
             self.core_link,
             topology.link_src,
             self.cost,
+            self.least,
             self.rows[self.used : end],
         )
         self.row_of[missing] = np.arange(self.used, end)
@@ -154,6 +157,7 @@ class HopTables:
             topology.link_src,
             topology.link_dst,
             self.cost,
+            self.least,
             self.out_ptr,
             self.out_link,
             self.in_ptr,
@@ -166,6 +170,8 @@ class HopTables:
             self.last_link,
             self.column_of,
             self.stub_cost,
+            self.core_ptr,
+            self.core_link,
             self.row_of,
             self.rows if len(self.rows) else np.empty((1, self.rows.shape[1]), np.int32),
         )

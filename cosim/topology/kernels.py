@@ -44,13 +44,22 @@ def for_work(loop: Any, steps: int) -> Callable[..., Any]:
 
 @kept
 def distances(
-    roots: I64, column_of: I32, core: I64, in_ptr: I64, in_link: I32, link_src: I32, cost: I32, rows: Any
+    roots: I64,
+    column_of: I32,
+    core: I64,
+    in_ptr: I64,
+    in_link: I32,
+    link_src: I32,
+    cost: I32,
+    least: int,
+    rows: Any,
 ) -> None:
     """Cost of the cheapest way from each core node to each root, into ``rows`` int32[R, F].
 
     Column c is node ``core[c]``, ``column_of`` a node's column. ``in_ptr``/``in_link`` list, per node, the
-    links into it from core nodes. Label-correcting with a FIFO queue, which is plain breadth-first search
-    where every cost is 1.
+    links into it from core nodes; no link costs less than ``least``. Label-correcting with a FIFO queue, which
+    is plain breadth-first search where every cost is 1. A node that is as far as all others, but for one link
+    at most, brings none of them nearer, and is passed by: of a tree's leaves no link is looked at.
     """
     width = rows.shape[1]
     queue = np.empty(width + 1, np.int64)
@@ -59,15 +68,21 @@ def distances(
         for column in range(width):
             rows[r, column] = FAR
         head, tail = 0, 0
+        to_reach, farthest = width, np.int32(0)
         node, far = np.int64(roots[r]), np.int32(0)
         if column_of[node] >= 0:
             rows[r, column_of[node]] = 0
+            to_reach -= 1
         while True:
-            for k in range(in_ptr[node], in_ptr[node + 1]):
+            end = in_ptr[node + 1] if to_reach > 0 or far + least < farthest else in_ptr[node]
+            for k in range(in_ptr[node], end):
                 link = in_link[k]
                 column = column_of[link_src[link]]
                 d = far + cost[link]
                 if d < rows[r, column]:
+                    if rows[r, column] == FAR:
+                        to_reach -= 1
+                    farthest = max(farthest, d)
                     rows[r, column] = d
                     if not queued[column]:
                         queued[column] = True

@@ -115,12 +115,31 @@ def _candidates(to: Distances, known: Known, node: Any, goal: Any) -> tuple[Any,
         known.used[0] = first = 0
         for k in range(_KNOWN):
             known.node[k] = -1
-    ways = cheapest_links(to, node, goal, known.pool, first)
+    if goes_to_root and to.rows[to.row_of[root], to.column_of[node]] < 2 * to.least:
+        ways = _straight_ways(to, node, root, known.pool, first)
+    else:
+        ways = cheapest_links(to, node, goal, known.pool, first)
     if goes_to_root:
         known.node[slot], known.root[slot] = node, root
         known.at[slot], known.ways[slot] = first, ways
         known.used[0] += ways
     return first, ways
+
+
+@part
+def _straight_ways(to: Distances, node: Any, root: Any, pool: I32, used: Any) -> Any:
+    """How many links from a node of the core to a root, which is nearer than by any two links, are on a
+    cheapest way: into ``pool`` from ``used`` on, by number.
+
+    Looked for from the root's side: a spine leads to more leaves than a leaf is led to by spines.
+    """
+    distance, ways = to.rows[to.row_of[root], to.column_of[node]], 0
+    for k in range(to.core_ptr[root], to.core_ptr[root + 1]):
+        link = to.core_link[k]
+        if to.link_src[link] == node and to.cost[link] == distance:
+            pool[used + ways] = link
+            ways += 1
+    return ways
 
 
 @part
