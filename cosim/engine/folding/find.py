@@ -10,6 +10,7 @@ the flow meets. Where one of these fails the axis isn't folded, and the reason i
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +19,7 @@ import numpy as np
 
 from cosim.engine.folding.folding import Folding
 from cosim.engine.folding.links import Routes, SendingPairs, link_orbits
-from cosim.engine.folding.template import fold_plan, representatives
+from cosim.engine.folding.template import Grid, fold_plan, representatives
 from cosim.engine.folding.translations import Translations, group_grid
 from cosim.engine.programs import COLLECTIVES, grid_dims
 from cosim.engine.records import JobInfo
@@ -75,6 +76,7 @@ class _Search:
         self.topology, self.job, self.planner = topology, job, planner
         self.mesh = job.workload.mesh
         self.routes = Routes(topology, job.endpoints)
+        self._sent: dict[tuple[int, Grid], tuple[Plan, I64 | str]] = {}
 
     def run(self) -> tuple[Folding | None, tuple[str, ...]]:
         steps: dict[str, int] = {}
@@ -114,7 +116,7 @@ class _Search:
             # Plans of other turns are as large: one says what they cost.
             for plan in itertools.islice(self.plans_of(operation, translations, members), 1):
                 rows.update((id(t), len(t.src)) for t, _ in _templates(plan))
-                uses = sum(_alike(one, operation) for one in self.job.workload.programs[number].operations)
+                uses = self.uses[number][_what(operation)]
                 messages += plan.num_messages * len(members) // plan.num_ranks * uses
         # The symmetry is found once, however many iterations follow.
         messages *= self.job.iterations
@@ -130,12 +132,18 @@ class _Search:
             for o in program.operations:
                 if o.kind is OpKind.COLLECTIVE:
                     # Layers repeat: a model of a hundred has as many different operations as a model of one.
-                    seen.setdefault(
-                        (number, o.collective, o.axes, o.ranks, o.size_bytes, o.root), (number, o)
-                    )
+                    seen.setdefault((number, *_what(o)), (number, o))
                 elif o.kind in (OpKind.SEND, OpKind.RECV):
                     seen.setdefault((number, o.kind, o.peer), (number, o))
         return list(seen.values())
+
+    @cached_property
+    def uses(self) -> list[Counter[tuple[object, ...]]]:
+        """How often each program has each collective."""
+        return [
+            Counter(_what(one) for one in program.operations if one.kind is OpKind.COLLECTIVE)
+            for program in self.job.workload.programs
+        ]
 
     def asymmetric_programs(self, axis: str) -> str:
         """Why ranks along an axis run different things; empty where they do not."""
@@ -172,7 +180,7 @@ class _Search:
                     return found
                 parts.append(found)
         # A path is looked at once, however many operations go along it.
-        table = np.unique(np.concatenate(parts), axis=0) if parts else np.zeros((0, 3), np.int64)
+        table = _distinct(np.concatenate([np.zeros((0, 3), np.int64), *parts]))
         pairs = SendingPairs(table[:, 0], table[:, 1], table[:, 2])
         orbits = link_orbits(self.topology, self.routes, pairs, translations)
         if isinstance(orbits, str):
@@ -202,29 +210,33 @@ class _Search:
     ) -> I64 | str:
         """(Source rank, destination rank, channel) of what representatives send in a collective."""
         grid = group_grid(translations, operation.axes)
-        # A group along axes that aren't folded stays whole: its images are other groups, each with the same
-        # template.
-        folded = any(step < size for size, step in grid)
-        if folded:
-            tried = fold_plan(plan, grid)
-            if isinstance(tried, str):
-                return tried
-            plan = tried
-        elif len(plan.chunks[0]) > 1 and not self.same_dims(translations, operation, members):
+        if (
+            not _folds(grid)
+            and len(plan.chunks[0]) > 1
+            and not self.same_dims(translations, operation, members)
+        ):
             return f"groups of {operation.name!r} lie differently in the topology's dimensions"
-        rows = [
-            np.unique(np.stack([part[t.src], part[t.dst], t.channel.astype(np.int64)], axis=1), axis=0)
-            for t, part in _templates(plan)
-        ]
-        sent = np.unique(np.concatenate(rows), axis=0)
-        # What a rank sends itself has no path.
-        sent = sent[sent[:, 0] != sent[:, 1]]
+        sent = self.sent(plan, grid)
+        if isinstance(sent, str):
+            return sent
         # The plan's positions are those of `representatives`: who is simulated first, then whom they stand
         # for.
         ranks = self.groups(translations, operation, members)
         src, dst = ranks[:, sent[:, 0]], ranks[:, sent[:, 1]]
         channel = np.broadcast_to(sent[:, 2], src.shape)
         return np.stack([one.reshape(-1) for one in (src, dst, channel)], axis=1)
+
+    def sent(self, plan: Plan, grid: Grid) -> I64 | str:
+        """(Sender's position, receiver's, channel) of what representatives send in a plan, each once; or why it
+        is no symmetry. Found once for all programs and steps that have the same.
+        """
+        key = id(plan), grid
+        if key not in self._sent:
+            # A group along axes that aren't folded stays whole: its images are other groups, each with the
+            # same template.
+            tried = fold_plan(plan, grid) if _folds(grid) else plan
+            self._sent[key] = plan, tried if isinstance(tried, str) else _sent(tried)
+        return self._sent[key][1]
 
     def groups(self, translations: Translations, operation: Operation, members: I64) -> I64:
         """Ranks of each group that representatives are in, these first, then those that they stand for:
@@ -249,27 +261,44 @@ class _Search:
         peer, sizes = operation.peer, self.mesh.axes
         if peer is None or peer.axis is None or peer.axis not in sizes:
             return np.zeros((0, 3), np.int64)  # refused when it is run
-        rows = []
-        for rank in translations.representatives[members].tolist():
-            where = self.mesh.coordinates(rank)
-            where[peer.axis] += peer.offset
-            if 0 <= where[peer.axis] < sizes[peer.axis]:
-                rows.append((rank, self.mesh.rank(where), 0))
-        # A receive is listed as what it sends back: only a rendezvous' request does.
-        wanted = operation.kind is OpKind.SEND or self.job.workload.rendezvous
-        return np.array(rows if wanted else [], np.int64).reshape(-1, 3)
+        if operation.kind is not OpKind.SEND and not self.job.workload.rendezvous:
+            return np.zeros((0, 3), np.int64)  # a receive sends nothing back: only a rendezvous' request does
+        ranks = translations.representatives[members]
+        where = np.array(np.unravel_index(ranks, tuple(sizes.values())))
+        moved = where[list(sizes).index(peer.axis)]
+        moved += peer.offset
+        has_peer = (moved >= 0) & (moved < sizes[peer.axis])
+        peers = np.ravel_multi_index(tuple(where[:, has_peer]), tuple(sizes.values()))
+        return np.stack([ranks[has_peer], peers, np.zeros_like(peers)], axis=1)
 
 
-def _alike(one: Operation, other: Operation) -> bool:
-    """Whether two operations are the same collective."""
-    return (one.kind, one.collective, one.axes, one.ranks, one.size_bytes, one.root) == (
-        other.kind,
-        other.collective,
-        other.axes,
-        other.ranks,
-        other.size_bytes,
-        other.root,
-    )
+def _what(operation: Operation) -> tuple[object, ...]:
+    """What two operations have the same of that are the same collective."""
+    return operation.collective, operation.axes, operation.ranks, operation.size_bytes, operation.root
+
+
+def _folds(grid: Grid) -> bool:
+    """Whether any axis of a group is folded."""
+    return any(step < size for size, step in grid)
+
+
+def _sent(plan: Plan) -> I64:
+    """(Sender's position, receiver's, channel) of what is sent in a plan, each once."""
+    rows = [
+        _distinct(np.stack([part[t.src], part[t.dst], t.channel.astype(np.int64)], axis=1))
+        for t, part in _templates(plan)
+    ]
+    sent = _distinct(np.concatenate(rows))
+    return sent[sent[:, 0] != sent[:, 1]]  # what a rank sends itself has no path
+
+
+def _distinct(rows: I64) -> I64:
+    """Rows of three numbers from 0 on, each once, in their order: as one number each, which sorts faster."""
+    if not len(rows):
+        return rows
+    spans = tuple((rows.max(axis=0) + 1).tolist())
+    numbers = np.unique(np.ravel_multi_index(tuple(rows.T), spans))
+    return np.stack(np.unravel_index(numbers, spans), axis=1).astype(np.int64)
 
 
 def _templates(plan: Plan) -> Iterator[tuple[Template, I64]]:

@@ -82,9 +82,12 @@ def fold_template(template: Template, grid: Grid) -> Template | str:
             return unlike
         along = where[axis][template.src]
         keep_row &= along < step
-        # A row below the step is its orbit's own; any other one follows the translation until it is.
-        for _ in range(size // step):
-            image = np.where(along[image] >= step, follow[image], image)
+        # A row below the step is its orbit's own; any other one follows the translation until it is: one
+        # step, two, four ...
+        ahead = np.where(along >= step, follow, np.arange(len(follow)))
+        for _ in range((size // step).bit_length()):
+            ahead = ahead[ahead]
+        image = ahead[image]
     return _kept(template, grid, keep_row, image)
 
 
