@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import NamedTuple
 
@@ -30,11 +31,15 @@ def check_messages(workload: Workload) -> None:
     MismatchError
         Equally many, but of unequal sizes.
     """
-    sent_all, received_all = _messages(workload, OpKind.SEND), _messages(workload, OpKind.RECV)
-    if _all_meet(workload, sent_all, received_all):
+    # Micro-batch after micro-batch sends the same: alike ones are looked at once, unless something is wrong.
+    if _all_meet(workload, _alike(workload, OpKind.SEND), _alike(workload, OpKind.RECV)):
         return
-    sends, send_ops = _sorted(workload, sent_all)
-    receives, receive_ops = _sorted(workload, received_all)
+    (sends, send_ops), (receives, receive_ops) = (
+        _sorted(workload, _messages(workload, kind, _rows(workload.table, kind)))
+        for kind in (OpKind.SEND, OpKind.RECV)
+    )
+    if np.array_equal(sends, receives):
+        return
     waits = _unmatched(workload, sends, send_ops, receives, receive_ops)
     if waits:
         raise StallError(f"workload {workload.name!r} can't end: {len(waits)} without the other side", waits)
@@ -61,7 +66,7 @@ def peers(workload: Workload, ranks: I64, peer: Peer) -> I64:
 
 
 class _Messages(NamedTuple):
-    """Columns of SENDs or RECVs, one row for each of each rank: int64[messages] all."""
+    """Columns of SENDs or RECVs of ranks: int64[messages] all."""
 
     source: I64
     destination: I64
@@ -71,19 +76,52 @@ class _Messages(NamedTuple):
     """In the rank's program."""
 
 
-def _messages(workload: Workload, kind: OpKind) -> _Messages:
+def _rows(table: OperationTable, kind: OpKind) -> I64:
+    """The rows of SENDs or RECVs that name a peer, ascending."""
+    said = np.array([one.peer is not None for one in table.prototypes], np.bool_)
+    return np.flatnonzero(table.is_kind(kind) & ((table.peer >= 0) | said[table.like]))
+
+
+def _peers_said(table: OperationTable) -> tuple[list[Peer | None], I64]:
+    """The peers that prototypes name, each once; and which of them each does."""
+    place = {one.peer: at for at, one in enumerate({one.peer: one for one in table.prototypes}.values())}
+    return [*place], np.array([place[one.peer] for one in table.prototypes], np.int64)
+
+
+def _alike(workload: Workload, kind: OpKind) -> tuple[_Messages, I64]:
+    """Of messages of a rank to one peer, with one tag and size, the first; and how many they are."""
+    table, mine = workload.table, _rows(workload.table, kind)
+    said, of_prototype = _peers_said(table)
+    named = table.peer[mine]
+    peer = np.where(named >= 0, named + len(said), of_prototype[table.like[mine]])
+    (tags, tag), (sizes, size) = (
+        np.unique(column[mine], return_inverse=True) for column in (table.tag, table.size_bytes)
+    )
+    spans = (table.num_programs, int(peer.max(initial=0)) + 1, len(tags), len(sizes))
+    if not len(mine) or math.prod(spans) >= 1 << 63:
+        return _messages(workload, kind, mine), np.ones(1, np.int64)
+    _, first, times = np.unique(
+        np.ravel_multi_index((table.program[mine], peer, tag, size), spans),
+        return_index=True,
+        return_counts=True,
+    )
+    order = np.argsort(first)
+    found = _messages(workload, kind, mine[first[order]])
+    return found, times[order][np.searchsorted(first[order], np.searchsorted(mine, found.row))]
+
+
+def _messages(workload: Workload, kind: OpKind, mine: I64) -> _Messages:
+    """Of each rank, those of rows of the table that its program has; rows ascend."""
     table = workload.table
-    mine = np.flatnonzero(table.is_kind(kind) & _has_peer(table))
     rows = np.bincount(table.program[mine], minlength=table.num_programs)  # of each program
     count = rows[workload.program_of]  # of each rank
     rank = np.repeat(np.arange(workload.world_size), count)
     within = np.arange(len(rank)) - np.repeat(np.cumsum(count) - count, count)
     row = mine[(np.cumsum(rows) - rows)[workload.program_of[rank]] + within]
     other = table.peer[row]
-    said = {one.peer: None for one in table.prototypes}  # far fewer than prototypes
-    place = {peer: at for at, peer in enumerate(said)}
-    which = np.array([place[one.peer] for one in table.prototypes])[table.like[row]]
-    for peer, at in place.items():
+    said, of_prototype = _peers_said(table)  # far fewer than prototypes
+    which = of_prototype[table.like[row]]
+    for at, peer in enumerate(said):
         if peer is not None:
             along = np.flatnonzero((other < 0) & (which == at))
             other[along] = peers(workload, rank[along], peer)
@@ -98,19 +136,21 @@ def _messages(workload: Workload, kind: OpKind) -> _Messages:
     return _Messages(source, destination, row, number)
 
 
-def _all_meet(workload: Workload, sends: _Messages, receives: _Messages) -> bool:
-    """Whether both are the same messages; a number for each, where one has room for it, is sorted fastest."""
-    if len(sends.row) != len(receives.row):
-        return False
+def _all_meet(workload: Workload, *both: tuple[_Messages, I64]) -> bool:
+    """Whether SENDs and RECVs are seen to be the same messages, so many times each: a number for each, where
+    one has room for it, is sorted fastest.
+    """
     table, ranks = workload.table, workload.world_size
     (tags, tag), (sizes, size) = (
         np.unique(column, return_inverse=True) for column in (table.tag, table.size_bytes)
     )
     shape, shapes = tag * len(sizes) + size, len(tags) * len(sizes)
-    if ranks * ranks * shapes >= 1 << 63:
-        return np.array_equal(_sorted(workload, sends)[0], _sorted(workload, receives)[0])
+    most = 1 + max(int(times.max(initial=0)) for _, times in both)
+    if ranks * ranks * shapes * most >= 1 << 63:
+        return False
     sent, received = (
-        np.sort((one.source * ranks + one.destination) * shapes + shape[one.row]) for one in (sends, receives)
+        np.sort(((one.source * ranks + one.destination) * shapes + shape[one.row]) * most + times)
+        for one, times in both
     )
     return np.array_equal(sent, received)
 
@@ -121,12 +161,6 @@ def _sorted(workload: Workload, messages: _Messages) -> tuple[I64, I64]:
     order = np.lexsort((number, table.size_bytes[row], table.tag[row], destination, source))
     columns = np.stack([source, destination, table.tag[row], table.size_bytes[row]], axis=1)
     return columns[order], number[order]
-
-
-def _has_peer(table: OperationTable) -> NDArray[np.bool_]:
-    """bool[rows]: somebody is named as the other end."""
-    said = np.array([one.peer is not None for one in table.prototypes], np.bool_)
-    return (table.peer >= 0) | said[table.like]
 
 
 def _unmatched(workload: Workload, sends: I64, send_ops: I64, receives: I64, receive_ops: I64) -> list[str]:
