@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -156,12 +157,28 @@ class FctHistogram:
 class TrafficRecord:
     """Bytes that arrived, rank to rank: ``size_bytes[b, p]`` in [b, b + 1) * ``bin_ps`` from endpoint
     ``src[p]`` to endpoint ``dst[p]``; pairs that never talk have no column.
+
+    ``simulated_bytes`` are those of the first pairs, of which all others are images, as many after as many.
     """
 
     bin_ps: int
     src: I32
     dst: I32
-    size_bytes: I64
+    simulated_bytes: I64
+
+    @cached_property
+    def size_bytes(self) -> I64:
+        """int64[bins, pairs]."""
+        return self._of_all(self.simulated_bytes)
+
+    @cached_property
+    def pair_bytes(self) -> I64:
+        """Over all times: int64[pairs]."""
+        return self._of_all(self.simulated_bytes.sum(axis=0))
+
+    def _of_all(self, values: I64) -> I64:
+        copies = len(self.src) // max(values.shape[-1], 1)
+        return values if copies <= 1 else np.tile(values, copies)
 
 
 @dataclass(frozen=True, eq=False)

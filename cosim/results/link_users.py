@@ -51,7 +51,7 @@ def note_link_users(records: Records) -> None:
 def link_users(records: Records) -> LinkUsers | None:
     """None where it can't be said."""
     traffic, topology = records.traffic, records.topology
-    total = traffic.size_bytes.sum(axis=0)
+    total = traffic.pair_bytes
     sent = np.flatnonzero(total)
     if not 0 < len(sent) <= MOST_PAIRS or records.links.balancing is not None or topology.changes is not None:
         return None

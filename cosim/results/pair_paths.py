@@ -37,7 +37,7 @@ class PairPaths:
 def pair_paths(records: Records) -> PairPaths:
     """By the routing's paths of channel 0; of none where more than :data:`MOST_PAIRS` sent."""
     traffic, topology = records.traffic, records.topology
-    sent = np.flatnonzero(traffic.size_bytes.any(axis=0) & (traffic.src != traffic.dst))
+    sent = np.flatnonzero((traffic.pair_bytes > 0) & (traffic.src != traffic.dst))
     if len(sent) > MOST_PAIRS:
         sent = sent[:0]
     src, dst = traffic.src[sent], traffic.dst[sent]

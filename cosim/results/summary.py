@@ -487,7 +487,7 @@ def _spread(values: I64, total_span: int, names: I64) -> RankStatistics:
 
 def _traffic(records: Records) -> TrafficSummary:
     traffic = records.traffic
-    pair_bytes = traffic.size_bytes.sum(axis=0)
+    pair_bytes = traffic.pair_bytes
     if pair_bytes.size == 0 or not pair_bytes.any():
         return TrafficSummary(0, 0, None, None, 0)
     most = int(pair_bytes.argmax())

@@ -20,6 +20,7 @@ from cosim.topology.graph import I32, I64, Topology
 
 if TYPE_CHECKING:  # numba is imported when something is to be routed
     from cosim.topology.cheapest import Distances
+    from cosim.topology.walk import Known
 
 _TABLE_BYTES = 128 << 20
 """Rows kept at once; past it they are computed anew, which changes no path."""
@@ -72,6 +73,7 @@ class HopTables:
     row_of: I32
     rows: Any
     used: int = 0
+    _known: Known | None = None
 
     @classmethod
     def of(cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None) -> HopTables:
@@ -126,6 +128,8 @@ class HopTables:
         from cosim.topology import kernels
 
         missing = roots[self.row_of[roots] < 0]
+        if not len(missing):
+            return
         if self.used + len(missing) > self._limit:
             self.row_of[:] = -1
             self.used, missing = 0, roots
@@ -175,6 +179,14 @@ class HopTables:
             self.row_of,
             self.rows if len(self.rows) else np.empty((1, self.rows.shape[1]), np.int32),
         )
+
+    def known(self, topology: Topology) -> Known:
+        """The candidates that :func:`~cosim.topology.walk.walk` has found so far."""
+        from cosim.topology.walk import nothing_known
+
+        if self._known is None:
+            self._known = nothing_known(topology.num_links)
+        return self._known
 
     @property
     def _limit(self) -> int:

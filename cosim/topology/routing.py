@@ -66,9 +66,7 @@ class _TableRouting(Paths):
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         tables = self._tables(topology)
         root = tables.root_of[dst]
-        wanted = np.zeros(topology.num_nodes, np.bool_)
-        wanted[root[src != dst]] = True
-        batches = tables.batches(np.flatnonzero(wanted))
+        batches = tables.batches(np.unique(root[src != dst]).astype(np.int64))
         if len(batches) <= 1:
             for batch in batches:
                 tables.fill(topology, batch)
@@ -76,9 +74,7 @@ class _TableRouting(Paths):
         hops = np.zeros(len(src), np.int64)
         parts = []
         for batch in batches:
-            wanted[:] = False
-            wanted[batch] = True
-            at = np.flatnonzero(wanted[root] & (src != dst))
+            at = np.flatnonzero(np.isin(root, batch) & (src != dst))
             tables.fill(topology, batch)
             flows = src[at], dst[at], channel[at]
             ptr, links = self._walk(topology, tables, *flows, choice, seed, place_of)
@@ -131,10 +127,10 @@ class _TableRouting(Paths):
         place_of: I64,
     ) -> tuple[I64, I32]:
         from cosim.topology.kernels import for_work
-        from cosim.topology.walk import Flows, nothing_known, walk
+        from cosim.topology.walk import Flows, walk
 
         n, first = len(src), 0
-        distances, known = tables.distances(topology), nothing_known(topology.num_links)
+        distances, known = tables.distances(topology), tables.known(topology)
         flows, mixed_in = Flows(src, dst, channel, place_of), np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
         follow = for_work(walk, 32 * n)
         ptr, links = np.zeros(n + 1, np.int64), np.empty(max(16, 4 * n), np.int32)

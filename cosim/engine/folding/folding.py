@@ -109,7 +109,7 @@ class Folding:
             traffic.bin_ps,
             self.whole.endpoints[src.reshape(-1)].astype(np.int32),
             self.whole.endpoints[dst.reshape(-1)].astype(np.int32),
-            np.tile(traffic.size_bytes, (1, self.copies)),
+            traffic.simulated_bytes,
         )
 
     def _links(self, links: NetworkStatistics) -> NetworkStatistics:
