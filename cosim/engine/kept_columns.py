@@ -14,27 +14,29 @@ from cosim.errors import ScenarioError
 
 
 class KeptColumn:
-    """In memory, where it is there twice while it is made whole of several parts."""
+    """In memory, of which there is room for all values that are ``expected`` from the beginning on: what is not
+    written to costs nothing.
+    """
 
-    def __init__(self, kind: DTypeLike) -> None:
-        self._kind = np.dtype(kind)
-        self._parts: list[NDArray[Any]] = []
+    def __init__(self, kind: DTypeLike, expected: int) -> None:
+        self._values = np.empty(expected, kind)
+        self._count = 0
 
     def append(self, part: NDArray[Any]) -> None:
-        """Add values at the end."""
-        self._parts.append(np.array(part, self._kind))
+        """Add values at the end, no more than were expected."""
+        end = self._count + len(part)
+        self._values[self._count : end] = part
+        self._count = end
 
     def whole(self) -> NDArray[Any]:
         """All values; let go of here."""
-        if len(self._parts) == 1:
-            return self._parts.pop()
-        found = np.concatenate([np.zeros(0, self._kind), *self._parts])
+        found = self._values[: self._count]
         self.close()
         return found
 
     def close(self) -> None:
         """Let go of what was not made whole."""
-        self._parts.clear()
+        self._values, self._count = self._values[:0].copy(), 0
 
 
 class SpilledColumn:

@@ -37,6 +37,8 @@ class OperationLog:
         How many ranks each job has.
     kept
         Of which of them operations are written down, job by job.
+    expected
+        How many these are, at most.
     spill
         A folder for what is written down; None: it is kept in memory.
 
@@ -46,7 +48,9 @@ class OperationLog:
         The folder can't be written to, or is full; also of :meth:`take` and :meth:`records`.
     """
 
-    def __init__(self, worlds: Sequence[int], kept: Sequence[I64], spill: Path | None = None) -> None:
+    def __init__(
+        self, worlds: Sequence[int], kept: Sequence[I64], expected: int, spill: Path | None = None
+    ) -> None:
         self._job = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
         self._number = np.concatenate(
             [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in worlds)]
@@ -58,7 +62,9 @@ class OperationLog:
                 self._is_kept[base + ranks] = True
         self._instant = np.zeros(0, LOG)
         kinds = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
-        self._columns = [KeptColumn(kind) if spill is None else SpilledColumn(kind, spill) for kind in kinds]
+        self._columns = [
+            KeptColumn(kind, expected) if spill is None else SpilledColumn(kind, spill) for kind in kinds
+        ]
         self.end_ps = 0
         """When the last operation ended, whether it was kept or not."""
 

@@ -163,18 +163,16 @@ class Replay:
         self.environment = CoSimEnvironment(network, self._deliver, self._instant, go_on)
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
-        self._total = sum(
-            int(np.diff(one.table.first)[one.program_of].sum()) * info.iterations
-            for info, one in ((job, job.workload) for job in jobs)
-        )
+        worlds = [info.workload.world_size for info in jobs]
+        self._kept = [evenly(world, record_operations) for world in worlds]
+        self._total = sum(_num_operations(info, np.arange(info.workload.world_size)) for info in jobs)
         expect(self._total)
         self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
         self._directing = (
             None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
         )
-        worlds = [one.info.workload.world_size for one in self._jobs]
-        self._kept = [evenly(world, record_operations) for world in worlds]
-        self._operations = OperationLog(worlds, self._kept, spill)
+        kept = sum(map(_num_operations, jobs, self._kept))
+        self._operations = OperationLog(worlds, self._kept, kept, spill)
         self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
         self._slowing: dict[int, list[tuple[int, Slowdown]]] = {}
@@ -409,3 +407,9 @@ class Replay:
         first = int(self._engine.columns.arrays["jobs"]["end0"][job.number])
         ends = self._engine.columns.arrays["iteration_ends"][first : first + done * len(ranks)]
         return np.array(ends.reshape(done, len(ranks)), np.int64)
+
+
+def _num_operations(info: JobInfo, ranks: I64) -> int:
+    """How many operations ranks of a job have, over all iterations."""
+    workload = info.workload
+    return int(np.diff(workload.table.first)[workload.program_of[ranks]].sum()) * info.iterations

@@ -44,7 +44,7 @@ def test_operations_come_by_end_job_rank_and_number_however_they_were_cut(block:
     rows = np.zeros(1000, LOG)
     rows["end"] = np.sort(rng.integers(0, 300, len(rows)))  # several of an instant, in rounds
     rows["rank"], rows["op"] = rng.integers(0, 5, len(rows)), rng.permutation(len(rows))
-    log = OperationLog([2, 3], [np.arange(2), np.arange(3)])
+    log = OperationLog([2, 3], [np.arange(2), np.arange(3)], len(rows))
     *before, last = [rows[first : first + block] for first in range(0, len(rows), block)]
     for cut in before:
         log.take(cut)
