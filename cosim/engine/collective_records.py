@@ -124,8 +124,8 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
 
 
 def _by(*columns: I64) -> I64:
-    """The order of rows by columns of whole numbers from 0 on, the first one first: of one number for each row
-    where there is room for it, which is sorted fastest.
+    """The order of rows by columns of whole numbers from 0 on, the first one first: of one number for each
+    row where there is room for it, which is sorted fastest.
     """
     spans = tuple(int(column.max()) + 1 for column in columns)
     if math.prod(spans) >= 1 << 63:

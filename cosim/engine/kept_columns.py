@@ -14,8 +14,8 @@ from cosim.errors import ScenarioError
 
 
 class KeptColumn:
-    """In memory, of which there is room for all values that are ``expected`` from the beginning on: what is not
-    written to costs nothing.
+    """In memory, of which there is room for all values that are ``expected`` from the beginning on: what is
+    not written to costs nothing.
     """
 
     def __init__(self, kind: DTypeLike, expected: int) -> None:

@@ -4,7 +4,8 @@ Inside, a flow is (handle, repetition, row): repetitions are numbered through al
 through all tables. A flow that waits for one other starts when that is told. What is stored per flow that
 waits for several (how many are left, the latest of them) lives in *pages*, one for each repetition of each
 group, made at its first touch and given back when its last such flow is released: memory follows what is in
-flight. Tables without repeats get their pages when opened; those of which no flow waits for several have none.
+flight. Tables without repeats get their pages when opened; those of which no flow waits for several have
+none.
 
 Times flow ahead: as soon as a completion *time* is certain it is passed to the dependents, even if the
 clock has not reached it. That is sound because it is only ever used in max(dependencies) + delay.

@@ -1,7 +1,7 @@
 """The next drain: a binary heap that knows where each flow sits, so that a changed rate moves one entry.
 
 As many flows as there are may be in it, so that a row of its array is two things: an entry of the heap, and
-where the flow of that number is. Both lie close together, which is what an entry's way through the heap takes.
+where the flow of that number is. So what an entry's way through the heap touches lies close together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cosim.network.jit import internal, once
 from cosim.units import NEVER
 
 DRAIN = np.dtype([("time", "i8"), ("flow", "i4"), ("place", "i4")])
-"""Row k: ``time`` and ``flow`` of entry k of the heap; ``place``: one more than the entry of flow k, 0: none."""
+"""Row k: ``time`` and ``flow`` of entry k of the heap; ``place``: one more than flow k's entry, 0: none."""
 
 _DUST_PS = 1e-3  # what rounding may have added to a time: not another picosecond
 _DUST = 1e-14  # the same, in proportion: some 50 units in the last place of a double

@@ -185,7 +185,7 @@ def run_fair(core: Core, fluid: Fluid, horizon: int) -> int:
         status = _what_is_short(core, fluid)
         if status != DONE:
             return status
-        # The rest of the instant, one flow a turn; that one begins makes nothing certain that others wait for.
+        # The rest of the instant, one flow a turn: where one begins, nothing follows that others wait for.
         if counts.begin != 0 and not _begin(core, fluid):
             return NEED_MEMBERS
         if state.cursor < state.instant_size:

@@ -57,9 +57,9 @@ def distances(
     """Cost of the cheapest way from each core node to each root, into ``rows`` int32[R, F].
 
     Column c is node ``core[c]``, ``column_of`` a node's column. ``in_ptr``/``in_link`` list, per node, the
-    links into it from core nodes; no link costs less than ``least``. Label-correcting with a FIFO queue, which
-    is plain breadth-first search where every cost is 1. A node that is as far as all others, but for one link
-    at most, brings none of them nearer, and is passed by: of a tree's leaves no link is looked at.
+    links into it from core nodes; no link costs less than ``least``. Label-correcting with a FIFO queue,
+    which is plain breadth-first search where every cost is 1. A node that is as far as all others, but for
+    one link at most, brings none of them nearer, and is passed by: of a tree's leaves no link is looked at.
     """
     width = rows.shape[1]
     queue = np.empty(width + 1, np.int64)

@@ -227,8 +227,8 @@ class _Search:
         return np.stack([one.reshape(-1) for one in (src, dst, channel)], axis=1)
 
     def sent(self, plan: Plan, grid: Grid) -> I64 | str:
-        """(Sender's position, receiver's, channel) of what representatives send in a plan, each once; or why it
-        is no symmetry. Found once for all programs and steps that have the same.
+        """(Sender's position, receiver's, channel) of what representatives send in a plan, each once; or why
+        it is no symmetry. Found once for all programs and steps that have the same.
         """
         key = id(plan), grid
         if key not in self._sent:
@@ -289,7 +289,7 @@ def _sent(plan: Plan) -> I64:
         for t, part in _templates(plan)
     ]
     sent = _distinct(np.concatenate(rows))
-    return sent[sent[:, 0] != sent[:, 1]]  # what a rank sends itself has no path
+    return np.asarray(sent[sent[:, 0] != sent[:, 1]], np.int64)  # what a rank sends itself has no path
 
 
 def _distinct(rows: I64) -> I64:

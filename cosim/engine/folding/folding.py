@@ -51,10 +51,7 @@ class Folding:
 
         These have the lowest numbers: what is simulated of many links then lies close together.
         """
-        whole = self.topology
-        others = np.ones(whole.num_links, np.bool_)
-        others[self.orbits[:, 0]] = False
-        order = np.concatenate([self.orbits[:, 0], np.flatnonzero(others)]).astype(np.int32)
+        whole, order = self.topology, self._order
         return replace(
             whole,
             link_src=whole.link_src[order],
@@ -67,12 +64,17 @@ class Folding:
         )
 
     @cached_property
-    def _stands_for(self) -> I32:
-        """The number in the folded topology of the link that stands for each of the whole's."""
-        numbers = np.zeros(self.topology.num_links, np.int32)
+    def _order(self) -> I32:
+        """The whole's number of each link of the folded topology."""
         others = np.ones(self.topology.num_links, np.bool_)
         others[self.orbits[:, 0]] = False
-        numbers[others] = np.arange(len(self.orbits), len(numbers))
+        return np.concatenate([self.orbits[:, 0], np.flatnonzero(others)]).astype(np.int32)
+
+    @cached_property
+    def _stands_for(self) -> I32:
+        """The folded topology's number of the link that stands for each of the whole's."""
+        numbers = np.empty(self.topology.num_links, np.int32)
+        numbers[self._order] = np.arange(len(numbers))
         numbers[self.orbits] = np.arange(len(self.orbits))[:, None]
         return numbers
 
