@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 from cosim.context import HERE
 from cosim.engine.folding.find import find_folding
 from cosim.engine.folding.folding import Folding
+from cosim.engine.folding.template import fold_template
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.network.aware import CongestionAware
+from cosim.network.dependencies import COMPLETED
 from cosim.network.fair_share import FairShare
 from cosim.network.unaware import CongestionUnaware
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
+from cosim.pattern.template import Collective
 from cosim.topology.graph import Topology
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.topology.regular import FullyConnected, Switch
@@ -282,3 +285,12 @@ def test_ranks_named_one_by_one_are_not_folded() -> None:
     )
     assert folding is None
     assert "operation 'x' names ranks one by one" in why
+
+
+def test_a_message_that_waits_for_the_end_of_another_does_not_wait_for_its_start_too() -> None:
+    template = Planner().plan(Collective.ALL_GATHER, 8, 8 * MB).chunks[0][0].template
+    assert np.diff(template.dep_ptr).max() == 2  # in a ring: for the message before, and for what came
+    folded = fold_template(template, ((8, 1),))
+    assert not isinstance(folded, str)
+    assert np.diff(folded.dep_ptr).tolist() == [0, 1, 1, 1]
+    assert set(folded.dep_kind.tolist()) == {COMPLETED}

@@ -149,3 +149,11 @@ def test_a_cycle_is_found_exactly_where_no_order_exists(deps: list[list[int]]) -
         assert other in deps[number]
     place = {number: at for at, number in enumerate(order)}
     assert all(place[other] < place[number] for number in order for other in deps[number])
+
+
+def test_a_peer_may_be_named_by_its_rank_or_along_an_axis() -> None:
+    ahead = Peer(axis="tp", offset=1)
+    behind = Peer(axis="tp", offset=-1)
+    check(workload({"tp": 2}, [0, 1], [send(ahead), send(1), send(ahead)], [recv(behind)] * 3))
+    with pytest.raises(StallError, match="RECV op 3"):
+        check(workload({"tp": 2}, [0, 1], [send(ahead), send(1), send(ahead)], [recv(behind)] * 4))
