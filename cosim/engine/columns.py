@@ -64,6 +64,11 @@ _ROWS: dict[str, np.dtype[Any]] = {
 """What each array that grows is made of."""
 _LEAST_ROWS = 1024
 """Of a table that has any: whenever one is replaced, the loop returns, and all of them are looked at."""
+_MOST_ROWS = 1 << 15
+_SPARE_ROWS = 1 << 9
+"""Of lists that have room for all operations of a small run: up to so many, and so many more, in which what
+one of them calls for finds room.
+"""
 _LOG_ROWS = 1 << 16
 _USED = {
     "agenda": s.AGENDA_N,
@@ -78,7 +83,7 @@ _USED = {
     "words": s.WORDS_TOP,
 }
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
-_TABLES = ("handles", "rendezvous", "messages", "words")
+_TABLES = ("handles", "rendezvous", "words")
 """Of what the loop fills: rows that are looked at by number, whoever says it."""
 _LISTS = (
     "agenda",
@@ -88,6 +93,7 @@ _LISTS = (
     "dispatches",
     "opened",
     "starts",
+    "messages",
     "log",
     "collective_log",
     "arrivals",
@@ -95,14 +101,20 @@ _LISTS = (
 """And what is only looked at as far as it is filled, so that it need not be zeros."""
 _NO_ROWS = zeros_of({name: ((0,), kind) for name, kind in _ROWS.items()})
 """Nobody writes to these: they are every run's."""
+_NO_ROOM: Mapping[str, int] = {}
 
 
 class Columns:
     """Owns the arrays by name; ``meta`` has the loop's scalars."""
 
-    def __init__(self) -> None:
-        # Room from the start for what any run fills: the loop stops for each first row otherwise.
-        lists = {name: np.empty(_LEAST_ROWS, _ROWS[name]) for name in _LISTS}
+    def __init__(self, operations: int = 0) -> None:
+        """``operations``: how many will end."""
+        # Room from the start for what any run fills: the loop stops for each row that finds none. All
+        # operations of a small one may be under way at once; a log is let go of when it is full.
+        room = max(_LEAST_ROWS, min(operations + _SPARE_ROWS, _MOST_ROWS))
+        logged = max(_LEAST_ROWS, min(operations + 1, _LOG_ROWS))
+        rooms = dict.fromkeys(_LISTS, room) | {"log": logged, "collective_log": logged}
+        lists = {name: np.empty(rows, _ROWS[name]) for name, rows in rooms.items()}
         tables = zeros_of({name: ((_LEAST_ROWS,), _ROWS[name]) for name in _TABLES})
         self.arrays = GrowingArrays(_NO_ROWS | lists | tables)
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
@@ -137,7 +149,8 @@ class Columns:
 
     def reserve(self, name: str, need: int) -> None:
         """Have room for ``need`` rows."""
-        if need and self.arrays.reserve(name, max(need, _LEAST_ROWS)):
+        if need > len(self.arrays[name]):
+            self.arrays.reserve(name, max(need, _LEAST_ROWS))
             self._show(name)
 
     def _show(self, *names: str) -> None:
@@ -159,22 +172,21 @@ class Columns:
         self.reserve(name, first + count)
         return first, self.arrays[name][first : first + count]
 
-    def extend_all(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """The numbers of the first of so many more rows of each table, of which no more are expected."""
+    def extend_all(self, counts: Mapping[str, int], room: Mapping[str, int] = _NO_ROOM) -> dict[str, int]:
+        """The numbers of the first of so many more rows of each table, of which no more are expected; with
+        ``room`` for so many more of others.
+        """
         first = {name: self._used[name] for name in counts}
         for name, count in counts.items():
             self._used[name] += count
-        self._show(*self.arrays.reserve_all({name: self._used[name] for name in counts}))
+        needs = {name: self._used[name] for name in counts}
+        needs |= {name: self._used[name] + count for name, count in room.items()}
+        self._show(*self.arrays.reserve_all(needs))
         return first
 
     def used(self, name: str) -> int:
         """Rows of a table so far."""
         return self._used[name]
-
-    def expect_operations(self, count: int) -> None:
-        """Have room for so many that end, or for as many as are let go of at once."""
-        # One more: the loop stops where the log is full, whether or not another one will end.
-        self.reserve("log", min(count + 1, _LOG_ROWS))
 
     def make_room(self) -> None:
         """Give the loop the room that it asked for."""

@@ -36,10 +36,16 @@ class Engine:
     """All jobs of a run. Times are picoseconds, ranks are numbered through all jobs."""
 
     def __init__(
-        self, jobs: Sequence[ReadyJob], planner: Planner, num_endpoints: int, *, record_messages: bool
+        self,
+        jobs: Sequence[ReadyJob],
+        planner: Planner,
+        num_endpoints: int,
+        num_operations: int,
+        *,
+        record_messages: bool,
     ) -> None:
         self.jobs = jobs
-        self.columns = Columns()
+        self.columns = Columns(num_operations)
         self.flow_log = FlowLog(self.columns, num_endpoints, record_messages=record_messages)
         self.tables = Tables(self.columns, self.flow_log, jobs)
         self.plans = Plans(planner)
@@ -240,7 +246,7 @@ class Engine:
         """Tell the network of a job's iteration."""
         assert self._network is not None
         first = self.columns.arrays["jobs"]["trait0"]
-        job = int(np.flatnonzero(first[: len(self.jobs)] <= at)[-1])
+        job = int(np.searchsorted(first[: len(self.jobs)], at, "right")) - 1
         traits = self.jobs[job].traits(at - int(first[job]))
         group = FlowGroup(0, _NO_FLOWS, np.zeros(0, np.int32), (0, 0), **traits)  # type: ignore[arg-type]
         self.columns.arrays["traits"][at] = self._network.traits(group)

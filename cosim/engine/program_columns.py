@@ -5,6 +5,7 @@ lanes, and which operations have the same end of messages.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.engine.slots import Slots
 from cosim.engine.state import ACCESS, COLLECTIVE, COMPUTE, NONE, RECV, REMOTE, SEND, State
@@ -13,6 +14,8 @@ from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined, internal
 from cosim.workload.operation import NO_STREAM, STORE, Operation, OpKind
 from cosim.workload.table import OperationTable
+
+F64 = NDArray[np.float64]
 
 _KIND = {OpKind.COLLECTIVE: COLLECTIVE, OpKind.SEND: SEND, OpKind.RECV: RECV}
 
@@ -289,3 +292,12 @@ def write_programs(
         root0 += roots
         source.end_first[program + 1] = ends
     return NONE
+
+
+@compiled
+def add_bytes(sends: NDArray[np.bool_], first: I64, like: I32, size: I64, programs: F64) -> None:
+    """Add up the bytes of each program's operations whose prototype ``sends``."""
+    for program in range(len(programs)):
+        for row in range(first[program], first[program + 1]):
+            if sends[like[row]]:
+                programs[program] += size[row]

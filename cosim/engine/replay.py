@@ -24,6 +24,7 @@ from cosim.engine.directing import Directing, Director
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
+from cosim.engine.program_columns import add_bytes
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.releasing import ReleasingNetwork
@@ -167,7 +168,8 @@ class Replay:
         self._kept = [evenly(world, record_operations) for world in worlds]
         self._total = sum(_num_operations(info, np.arange(info.workload.world_size)) for info in jobs)
         expect(self._total)
-        self._engine = Engine(self._jobs, planner, topology.num_endpoints, record_messages=record_messages)
+        size = topology.num_endpoints, self._total
+        self._engine = Engine(self._jobs, planner, *size, record_messages=record_messages)
         self._directing = (
             None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
         )
@@ -179,7 +181,6 @@ class Replay:
         self._slowdowns = [iter(one.info.slowdowns) for one in self._jobs]
         self._done_before = self._in_vain = 0
         self._seen = (-1, -1)
-        self._engine.columns.expect_operations(self._total)
 
     def run(self) -> Records:
         """See :func:`replay`."""
@@ -286,17 +287,15 @@ class Replay:
         workload = job.info.workload
         table = workload.table
         ranks = np.bincount(workload.program_of, minlength=table.num_programs)
-        sends = table.is_kind(OpKind.SEND)
-        if job.info.memory_nodes is not None:
-            sends |= table.is_access
-        rows = np.flatnonzero(sends)
-        each = np.bincount(table.program[rows], table.size_bytes[rows], minlength=table.num_programs)
-        talks = any(one.kind is OpKind.COLLECTIVE for one in table.prototypes)
-        mine = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE)) if talks else np.zeros(0, np.int64)
-        talking = np.unique(table.program[mine])
-        for number in talking[ranks[talking] > 0].tolist():
-            member = int((workload.program_of == number).argmax())
-            each[number] = self._bytes_of_rank(job, job.programs[number], member)
+        by_access = job.info.memory_nodes is not None
+        sends = [one.kind is OpKind.SEND or (one.access != "" and by_access) for one in table.prototypes]
+        each = np.zeros(table.num_programs, np.float64)
+        add_bytes(np.array(sends, np.bool_), table.first, table.like, table.size_bytes, each)
+        if any(one.kind is OpKind.COLLECTIVE for one in table.prototypes):
+            talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
+            for number in talking[ranks[talking] > 0].tolist():
+                member = int((workload.program_of == number).argmax())
+                each[number] = self._bytes_of_rank(job, job.programs[number], member)
         return sum(map(round, (each * ranks * job.info.copies).tolist()))
 
     def _bytes_of_rank(self, job: ReadyJob, program: ReadyProgram, member: int) -> float:

@@ -14,6 +14,7 @@ from cosim.engine.flow_log import FlowLog
 from cosim.engine.ports import meetings_of, unique_rows, write_ports
 from cosim.engine.program_columns import TableColumns, most_rows, source_of, write_programs
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
+from cosim.engine.rank_columns import count_rows, write_ranks
 from cosim.engine.records import JobInfo
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32, I64, flat_table
@@ -21,8 +22,8 @@ from cosim.workload.program import Operation, OpKind, Workload
 
 What = tuple[str, int, int]
 """A collective's kind, size and root."""
-_OF_RANKS = {"cell0": "cells", "slot0": "slots", "lane0": "lanes", "ref0": "members", "port0": "ports"}
-"""What each rank has rows of, and what its row says where they begin."""
+_OF_RANKS = "cells", "slots", "lanes", "members", "ports"
+"""What each rank has rows of, as :mod:`~cosim.engine.rank_columns` numbers it."""
 
 
 class ProgramTable(NamedTuple):
@@ -56,8 +57,6 @@ class Tables:
         self._seats = {job.number: job.info.endpoints for job in jobs}
         for job in jobs:
             self._ranks(job, self._programs(job))
-        columns.reserve("touched", columns.used("ranks"))
-        columns.reserve("begins", columns.used("ranks"))
 
     def program(self, job: int, rank: int) -> ProgramTable:
         """The program that a rank of a job runs."""
@@ -125,51 +124,31 @@ class Tables:
     # -- ranks ---------------------------------------------------------------------------------------
 
     def _ranks(self, job: ReadyJob, source: TableColumns) -> None:
-        columns, info = self.columns, job.info
-        of, world = info.workload.program_of, info.workload.world_size
-        program0, slots, count = self.program0[-1], job.slots.count, info.workload.table.num_programs
-        programs = columns.arrays["programs"][program0 : program0 + count]
-        lengths = np.zeros((len(_OF_RANKS), count), np.int64)  # of each program's ranks
-        lengths[0] = slots * programs["ops"]
-        lengths[1] = slots
-        lengths[2] = programs["lanes"]
+        columns, info, world = self.columns, job.info, job.info.workload.world_size
+        program0, slots = self.program0[-1], job.slots.count
+        groups = np.zeros(info.workload.table.num_programs, np.int32)  # that each program's collectives name
         for number, named in self._groups[-1].items():
-            lengths[3, number] = len(named)
-        lengths[4] = source.end_first[1:] - source.end_first[:-1]
-        lengths = lengths[:, of]
-        last = lengths.cumsum(axis=1)
-        totals = last[:, -1].tolist() if world else [0] * len(_OF_RANKS)
-        counts = dict(zip(_OF_RANKS.values(), totals, strict=True))
-        ends = world * info.iterations
-        first = columns.extend_all(
-            counts | {"ranks": world, "jobs": 1, "iteration_ends": ends, "traits": info.iterations}
-        )
-        arrays = columns.arrays
-        ranks = arrays["ranks"][first["ranks"] :][:world]
-        rows = {name: arrays[name][first[name] :][:count] for name, count in counts.items()}
-        last -= lengths
-        for (name, column), firsts in zip(_OF_RANKS.items(), last, strict=True):
-            firsts += first[column]
-            ranks[name] = firsts
-        rows["cells"]["started"] = s.NONE
-        rows["lanes"]["busy"] = s.NONE
-        # What no rank has met yet is unknown, not row 0 of a table.
-        rows["members"]["comm"] = rows["members"]["position"] = s.NONE
-        ranks["pace0"] = s.NONE
+            groups[number] = len(named)
+        of = np.ascontiguousarray(info.workload.program_of, np.int32)
+        given = program0, of, slots, groups, source.end_first
+        counts = np.zeros(len(_OF_RANKS), np.int64)
+        count_rows(columns.view(), *given, counts)
+        rows = dict(zip(_OF_RANKS, counts.tolist(), strict=True))
+        others = dict.fromkeys(("ranks", "touched", "begins"), world)
+        others |= {"jobs": 1, "iteration_ends": world * info.iterations, "traits": info.iterations}
+        of_ports = dict.fromkeys(("channels", "bindings", "info", "blocks"), rows["ports"])
+        first = columns.extend_all(rows | others, room=of_ports)
         if info.pace is not None:
             columns.extend("pace", columns.used("cells"))
-            ranks["pace0"] = ranks["cell0"]
-        ranks["device"] = self._devices(info)
-        ranks["program"] = program0 + of
-        ranks["job"], ranks["number"] = job.number, np.arange(world)
-        ranks["iteration"] = ranks["finish"] = s.NONE
         self.rank0.append(first["ranks"])
-        arrays["traits"][first["traits"] : first["traits"] + info.iterations] = s.NONE
-        one = arrays["jobs"][first["jobs"]]
+        one = columns.arrays["jobs"][first["jobs"]]
         one["rank0"], one["end0"], one["trait0"] = first["ranks"], first["iteration_ends"], first["traits"]
         one["ranks"], one["iterations"] = world, info.iterations
         one["rendezvous"], one["open"] = info.workload.rendezvous, job.slots.open
-        self._ports(job, source, counts["ports"])
+        begins = np.array([first[name] for name in _OF_RANKS])
+        write_ranks(columns.view(), job.number, *given, begins, info.pace is not None)
+        columns.arrays["ranks"]["device"][first["ranks"] :] = self._devices(info)
+        self._ports(job, source, rows["ports"])
 
     def _devices(self, info: JobInfo) -> I32 | int:
         """The memory device of each rank, with a row of the columns."""

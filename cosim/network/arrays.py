@@ -18,8 +18,9 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from operator import is_, itemgetter
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -29,7 +30,7 @@ from numba.core import cgutils, imputils
 from numba.core.typing import templates
 from numba.np import arrayobj
 
-from cosim.network.described import MOST_WORDS, PART, describe
+from cosim.network.described import MOST_WORDS, describe
 from cosim.network.growing import address_of
 from cosim.network.twins import View
 
@@ -48,28 +49,33 @@ class Arrays:
     """
 
     _names: ClassVar[tuple[str, ...]] = ()
+    _of: ClassVar[Callable[[Mapping[str, Any]], tuple[Any, ...]]]
+    _parts: ClassVar[tuple[str, ...] | None] = None
     address: int
     _numba_type_: Any
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._names = tuple(cls.__annotations__)
+        cls._of = itemgetter(*cls._names)
 
     def __init__(self, *arrays: Any, **named: Any) -> None:
-        found = dict(zip(self._names, arrays, strict=False)) | named
-        vars(self).update({name: found[name] for name in self._names})
-        self._table = np.zeros(MOST_WORDS * len(found), np.int64)
+        names = self._names
+        fields = arrays if len(arrays) == len(names) else self._of(dict(zip(names, arrays, strict=False)) | named)
+        vars(self).update(zip(names, fields, strict=True))
+        self._table = np.zeros(MOST_WORDS * len(names), np.int64)
         self.address = address_of(self._table)
+        if self._parts is None:
+            type(self)._parts = tuple(name for name in names if isinstance(vars(self)[name], Arrays))
         self._numba_type_ = self._write()
 
     def _write(self) -> _ArraysType:
         """Write the table of the arrays as they are now; the type of this object, which numba takes of it."""
         held = vars(self)
-        fields = [held[name] for name in self._names]
-        kinds = describe(fields, self._table)
-        kind = _type_of(type(self), fields, kinds)
-        for name in kind.parts:
-            self._table[kind.place[name]] = held[name].address
+        fields, parts = self._of(held), [held[name] for name in self._parts or ()]
+        kind = _type_of(type(self), fields, describe(fields, self._table), parts)
+        for name, part in zip(kind.parts, parts, strict=True):
+            self._table[kind.place[name]] = part.address
         return kind
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -82,9 +88,9 @@ class Arrays:
         if known is None:
             return cls(**arrays)
         held = vars(known)
-        others = {name: arrays[name] for name in cls._names if held[name] is not arrays[name]}
-        if not others:
+        if all(map(is_, cls._of(held), cls._of(arrays))):
             return known
+        others = {name: arrays[name] for name in cls._names if held[name] is not arrays[name]}
         if known._takes(others):
             known.put(**others)
             return known
@@ -149,10 +155,11 @@ _known: dict[tuple[Any, ...], tuple[_ArraysType, list[Any]]] = {}
 _MOST_KNOWN = 1 << 10
 
 
-def _type_of(owner: type[Arrays], fields: list[Any], kinds: list[int]) -> _ArraysType:
-    """The type of an object of some arrays, and what is made of arrays, of which it has the types."""
-    parts = [one._numba_type_ for one, kind in zip(fields, kinds, strict=True) if kind == PART]
-    key = (owner, *kinds, *parts)
+def _type_of(
+    owner: type[Arrays], fields: tuple[Any, ...], kinds: bytes, parts: list[Arrays]
+) -> _ArraysType:
+    """The type of an object of some arrays, and of ``parts`` that are made of arrays themselves."""
+    key = (owner, kinds, *[part._numba_type_ for part in parts])
     known = _known.get(key)
     if known is None:
         if len(_known) == _MOST_KNOWN:  # numpy's types that somebody makes anew in each run

@@ -73,6 +73,12 @@ def no_core() -> Core:
 
 
 @cache
+def _signature(core: Any, columns: Any) -> Any:
+    """Numba's types of a loop on such a core and columns: for all runs the same object."""
+    return int64(core, columns, int64)
+
+
+@cache
 def _loop_at(address: int) -> Callable[[int, int, int], int]:
     """A loop, called at :meth:`CompiledNetwork.entry` as other compiled loops call it."""
     call = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -202,7 +208,7 @@ class CompiledNetwork(NetworkSimulator):
 
     def signature(self) -> Any:
         """Numba's types of what the model's loop takes and returns."""
-        return int64(self.core()._numba_type_, self.columns()._numba_type_, int64)
+        return _signature(self.core()._numba_type_, self.columns()._numba_type_)
 
     def _grow_model(self, what: int) -> None:
         """Grow what the model's loop found too small."""

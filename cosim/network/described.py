@@ -27,12 +27,13 @@ _HEAD = object.__basicsize__
 _DIMENSIONS, _SHAPE, _KIND, _FLAGS = (_HEAD + 8 * k for k in (1, 2, 5, 6))
 _CONTIGUOUS = 1
 _INT = (1 << 32) - 1
-_WRONG = -2
 
 
 @compiled
-def _describe(objects: I64, array: int, table: I64, kinds: I64) -> None:
-    """Write the words of each object, and its kind: where numpy's type of its values is, and dimensions."""
+def _describe(objects: I64, array: int, table: I64, kinds: I64) -> bool:
+    """Write the words of each object, and its kind: where numpy's type of its values is, and dimensions;
+    False: one has no words.
+    """
     at = 0
     for k in range(len(objects)):
         one = objects[k]
@@ -42,23 +43,22 @@ def _describe(objects: I64, array: int, table: I64, kinds: I64) -> None:
             continue
         dimensions = word_at(one + _DIMENSIONS) & _INT
         if dimensions + 1 > MOST_WORDS or word_at(one + _FLAGS) & _CONTIGUOUS == 0:
-            kinds[k] = _WRONG
-            return
+            return False
         kinds[k] = word_at(one + _KIND) + dimensions
         table[at] = word_at(one + _HEAD)
         at += 1
         for dimension in range(dimensions):
             table[at] = word_at(word_at(one + _SHAPE) + 8 * dimension)
             at += 1
+    return True
 
 
-def describe(objects: Sequence[Any], table: I64) -> list[int]:
+def describe(objects: Sequence[Any], table: I64) -> bytes:
     """Write the address and shape of each array into a table, a word of any value for each :data:`PART`; what
-    kind each is: a number for each type and number of dimensions, as long as that type is held.
+    kinds these are: equal for equal types and numbers of dimensions, as long as those types are held.
     """
     count = len(objects)
     kinds = np.empty(count, np.int64)
-    _describe(np.fromiter(map(id, objects), np.int64, count), id(np.ndarray), table, kinds)
-    found: list[int] = kinds.tolist()
-    assert _WRONG not in found, "an array that is not in one piece, or of more than two dimensions"
-    return found
+    described = _describe(np.fromiter(map(id, objects), np.int64, count), id(np.ndarray), table, kinds)
+    assert described, "an array that is not in one piece, or of more than two dimensions"
+    return kinds.tobytes()

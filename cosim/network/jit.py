@@ -193,6 +193,7 @@ _ENGINE = (
     "state",
     "heap",
     "ranks",
+    "rank_columns",
     "chunks",
     "collectives",
     "messages",

@@ -87,6 +87,9 @@ _FIRST_ROWS = {"state": 1, "groups": 1024, "pages": 1024, "cells": 1024, "work":
 _FIRST = {name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()}
 
 
+_NO_ROOM: dict[str, int] = {}
+
+
 class FlowStore:
     """Owns the arrays, and grows them; compiled loops see them as a :class:`Store`."""
 
@@ -111,10 +114,12 @@ class FlowStore:
         ((first, rows),) = self._append_all({name: count})
         return first, rows
 
-    def _append_all(self, counts: Mapping[str, int]) -> list[tuple[int, NDArray[Any]]]:
-        """The same of several."""
+    def _append_all(
+        self, counts: Mapping[str, int], room: Mapping[str, int] = _NO_ROOM
+    ) -> list[tuple[int, NDArray[Any]]]:
+        """The same of several; with ``room`` for so many of others."""
         used = self._used
-        self._arrays.reserve_all({name: used[name] + count for name, count in counts.items()})
+        self._arrays.reserve_all({name: used[name] + count for name, count in counts.items()} | room)
         made = [(used[name], self._arrays[name][used[name] :][:count]) for name, count in counts.items()]
         for name, count in counts.items():
             used[name] += count
@@ -165,7 +170,8 @@ class FlowStore:
         """
         count = len(size_bytes)
         needs = dict.fromkeys(("rows", "reps", "tables"), count)
-        (row0, rows), (rep0, reps), (number, tables) = self._append_all(needs)
+        pages = int(self._state["pages_used"]) + count
+        (row0, rows), (rep0, reps), (number, tables) = self._append_all(needs, {"pages": pages})
         each = np.arange(count)
         rows["dst"], rows["size"] = 1, size_bytes
         reps["rows"], reps["row"] = 1, row0 + each
