@@ -47,6 +47,7 @@ _ROWS: dict[str, np.dtype[Any]] = {
     "messages": s.MESSAGE,
     "handles": s.HANDLE,
     "agenda": s.EVENT,
+    "ending": s.EVENT,
     "reactions": s.EVENT,
     "touched": s.EVENT,
     "begins": np.dtype(np.int32),
@@ -72,6 +73,7 @@ one of them calls for finds room.
 _LOG_ROWS = 1 << 16
 _USED = {
     "agenda": s.AGENDA_N,
+    "ending": s.ENDING_N,
     "enters": s.ENTER_N,
     "pumps": s.PUMP_N,
     "dispatches": s.DISPATCH_N,
@@ -87,6 +89,7 @@ _TABLES = ("handles", "rendezvous", "words")
 """Of what the loop fills: rows that are looked at by number, whoever says it."""
 _LISTS = (
     "agenda",
+    "ending",
     "reactions",
     "enters",
     "pumps",

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from cosim.network.calendar import Records
-from cosim.network.jit import internal
+from cosim.network.jit import inlined, internal
+
+
+@inlined
+def is_before(one: Records, other: Records) -> bool:
+    """Whether an event comes before another one."""
+    return bool(
+        one.time < other.time
+        or (
+            one.time == other.time
+            and (one.high < other.high or (one.high == other.high and one.low < other.low))
+        )
+    )
 
 
 @internal
@@ -44,16 +56,10 @@ def pop(heap: Records, count: int) -> int:
         one = heap[child]
         if child + 1 < count:
             other = heap[child + 1]
-            if other.time < one.time or (
-                other.time == one.time
-                and (other.high < one.high or (other.high == one.high and other.low < one.low))
-            ):
+            if is_before(other, one):
                 one = other
                 child += 1
-        if last.time < one.time or (
-            last.time == one.time
-            and (last.high < one.high or (last.high == one.high and last.low <= one.low))
-        ):
+        if not is_before(one, last):
             break
         heap[at] = one
         at = child

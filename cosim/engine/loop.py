@@ -12,7 +12,7 @@ from cosim.engine.chunks import enter, pump
 from cosim.engine.collectives import EARLY_EXIT, MET, MISMATCH, UNKNOWN_GROUP, leave, meet
 from cosim.engine.counters import count_operation
 from cosim.engine.flows import let_go, open_flows, start_flow
-from cosim.engine.heap import pop, push
+from cosim.engine.heap import is_before, pop, push
 from cosim.engine.messages import MESSAGE_PART, ends_now, post, reached, send_out
 from cosim.engine.ranks import begin, end, may_begin, take_ready
 from cosim.engine.state import (
@@ -29,6 +29,7 @@ from cosim.engine.state import (
     COMPUTE,
     DISPATCH_AT,
     DISPATCH_N,
+    ENDING_N,
     ENTER_AT,
     ENTER_N,
     HANDLE_TOP,
@@ -96,6 +97,7 @@ def turns_with_room(state: State) -> int:
     burst = meta[BURST]
     bursts = min(
         len(state.agenda) - meta[AGENDA_N],
+        len(state.ending) - meta[ENDING_N],
         len(state.enters) - meta[ENTER_N],
         len(state.pumps) - meta[PUMP_N],
         len(state.dispatches) - meta[DISPATCH_N],
@@ -291,13 +293,18 @@ def _react(state: State, now: int) -> int:
 
 @internal
 def _end_next(state: State, now: int) -> None:
-    """The first of the agenda: an operation ends, or a rank's wait for its next iteration."""
+    """The first of what ends now: an operation, or a rank's wait for its next iteration."""
     meta = state.meta
-    event = state.agenda[0]
+    is_due = meta[AGENDA_N] > 0 and state.agenda[0].time == now
+    from_agenda = is_due and (meta[ENDING_N] == 0 or is_before(state.agenda[0], state.ending[0]))
+    event = state.agenda[0] if from_agenda else state.ending[0]
     number = int(event.a)
     op = int(event.b)
     cause = int(event.cause)
-    meta[AGENDA_N] = pop(state.agenda, meta[AGENDA_N])
+    if from_agenda:
+        meta[AGENDA_N] = pop(state.agenda, meta[AGENDA_N])
+    else:
+        meta[ENDING_N] = pop(state.ending, meta[ENDING_N])
     # Without an operation, it is the time at which a rank was told to go on.
     may_go_on = op == NONE
     if not may_go_on:
@@ -366,7 +373,7 @@ def one_turn(state: State) -> int:
     # All that ended, whoever says so, before any start: a rank sees the whole instant when it chooses.
     if meta[REACTIONS_N] > 0 and state.reactions[0].time == now:
         return _react(state, now)
-    if meta[AGENDA_N] > 0 and state.agenda[0].time == now:
+    if meta[ENDING_N] > 0 or (meta[AGENDA_N] > 0 and state.agenda[0].time == now):
         _end_next(state, now)
         return DONE
     if meta[TOUCHED_N] > 0:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from cosim.engine.flows import open_flows, start_flow
 from cosim.engine.heap import push
 from cosim.engine.state import (
-    AGENDA_N,
     DISPATCH_N,
+    ENDING_N,
     MESSAGE_FREE,
     MESSAGE_TOP,
     NONE,
@@ -34,7 +34,7 @@ MESSAGE_PART, REQUEST_PART = 4095, 4094
 def ends_now(state: State, rank: int, op: int, now: int, cause: int) -> None:
     """An operation ends now, certain since ``cause``; applied with all else that ends now."""
     meta = state.meta
-    meta[AGENDA_N] = push(state.agenda, meta[AGENDA_N], now, rank, op, cause, rank, op)
+    meta[ENDING_N] = push(state.ending, meta[ENDING_N], now, rank, op, cause, rank, op)
 
 
 @internal

@@ -38,8 +38,8 @@ def write_ranks(
     first: I64,
     paced: bool,
 ) -> None:
-    """Write a job's ranks, whose rows of the tables begin at ``first``; what is met on the way is unknown, not
-    row 0 of a table. The row of the job is there.
+    """Write a job's ranks, whose rows of tables begin at ``first``; the job's own row is there. What no rank
+    has met yet is unknown, not row 0 of a table.
     """
     cell = first[CELLS]
     slot = first[SLOTS]

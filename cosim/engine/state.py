@@ -34,6 +34,7 @@ OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS = range(4)
     WHICH,
     PLACE,
     AGENDA_N,
+    ENDING_N,
     REACTIONS_N,
     TOUCHED_N,
     BEGIN_N,
@@ -65,7 +66,7 @@ OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS = range(4)
     START_AT,
     ARRIVALS_N,
     NUM_SCALARS,
-) = range(40)
+) = range(41)
 """Scalars in ``State.meta``. AT_RANK, AT_LANE, AT_OP: what is being started, NONE: nothing. WHICH: the
 rendezvous or message that a stop is about, PLACE: the position in it. BURST: the most entries that one turn
 of the loop adds to a list; MOST_WORDS: the most that a rendezvous needs. START_AT: when the rank
@@ -290,8 +291,9 @@ BLOCK = np.dtype([("base", "i8"), ("row", "i8"), ("rows", "i8")])
 
 
 class State(Arrays):
-    """All of it. Heaps: ``agenda`` (operations that end), ``reactions`` (completions that the engine waits
-    for), ``touched`` (ranks that may start something, by round). Lists of what is to be done at once:
+    """All of it. Heaps: ``agenda`` (operations that end, and when that is), ``ending`` (those that somebody
+    has end at this instant: few, where an agenda may be long), ``reactions`` (completions that the engine
+    waits for), ``touched`` (ranks that may start something, by round). Lists of what is to be done at once:
     ``pumps`` (queues of a rank to fill), ``enters`` (parts of a collective that a rank begins),
     ``dispatches`` (messages to send). ``opened`` and ``starts`` are for the network; ``log`` and
     ``collective_log`` are records. ``free_at``: when each memory device will have served all who came.
@@ -332,6 +334,7 @@ class State(Arrays):
     messages: Records
     handles: Records
     agenda: Records
+    ending: Records
     reactions: Records
     touched: Records
     begins: I32

@@ -18,7 +18,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from operator import is_, itemgetter
 from typing import Any, ClassVar, Self, cast
@@ -49,19 +49,20 @@ class Arrays:
     """
 
     _names: ClassVar[tuple[str, ...]] = ()
-    _of: ClassVar[Callable[[Mapping[str, Any]], tuple[Any, ...]]]
-    _parts: ClassVar[tuple[str, ...] | None] = None
+    _fields_of: ClassVar[itemgetter[Any]]
+    _parts: ClassVar[tuple[str, ...] | None] = None  # that are Arrays themselves, as the first object has it
     address: int
     _numba_type_: Any
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._names = tuple(cls.__annotations__)
-        cls._of = itemgetter(*cls._names)
+        cls._fields_of = itemgetter(*cls._names)
+        cls._parts = None
 
     def __init__(self, *arrays: Any, **named: Any) -> None:
         names = self._names
-        fields = arrays if len(arrays) == len(names) else self._of(dict(zip(names, arrays, strict=False)) | named)
+        fields = self._fields_of(dict(zip(names, arrays, strict=False)) | named) if named else arrays
         vars(self).update(zip(names, fields, strict=True))
         self._table = np.zeros(MOST_WORDS * len(names), np.int64)
         self.address = address_of(self._table)
@@ -72,7 +73,7 @@ class Arrays:
     def _write(self) -> _ArraysType:
         """Write the table of the arrays as they are now; the type of this object, which numba takes of it."""
         held = vars(self)
-        fields, parts = self._of(held), [held[name] for name in self._parts or ()]
+        fields, parts = self._fields_of(held), [held[name] for name in self._parts or ()]
         kind = _type_of(type(self), fields, describe(fields, self._table), parts)
         for name, part in zip(kind.parts, parts, strict=True):
             self._table[kind.place[name]] = part.address
@@ -88,7 +89,7 @@ class Arrays:
         if known is None:
             return cls(**arrays)
         held = vars(known)
-        if all(map(is_, cls._of(held), cls._of(arrays))):
+        if all(map(is_, cls._fields_of(held), cls._fields_of(arrays))):
             return known
         others = {name: arrays[name] for name in cls._names if held[name] is not arrays[name]}
         if known._takes(others):
@@ -155,9 +156,7 @@ _known: dict[tuple[Any, ...], tuple[_ArraysType, list[Any]]] = {}
 _MOST_KNOWN = 1 << 10
 
 
-def _type_of(
-    owner: type[Arrays], fields: tuple[Any, ...], kinds: bytes, parts: list[Arrays]
-) -> _ArraysType:
+def _type_of(owner: type[Arrays], fields: tuple[Any, ...], kinds: bytes, parts: list[Arrays]) -> _ArraysType:
     """The type of an object of some arrays, and of ``parts`` that are made of arrays themselves."""
     key = (owner, kinds, *[part._numba_type_ for part in parts])
     known = _known.get(key)

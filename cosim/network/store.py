@@ -115,7 +115,7 @@ class FlowStore:
         return first, rows
 
     def _append_all(
-        self, counts: Mapping[str, int], room: Mapping[str, int] = _NO_ROOM
+        self, counts: Mapping[str, int], room: dict[str, int] = _NO_ROOM
     ) -> list[tuple[int, NDArray[Any]]]:
         """The same of several; with ``room`` for so many of others."""
         used = self._used
