@@ -136,7 +136,7 @@ class Tables:
         rows = dict(zip(_OF_RANKS, counts.tolist(), strict=True))
         others = dict.fromkeys(("ranks", "touched", "begins"), world)
         others |= {"jobs": 1, "iteration_ends": world * info.iterations, "traits": info.iterations}
-        of_ports = dict.fromkeys(("channels", "bindings", "info", "blocks"), rows["ports"])
+        of_ports = dict.fromkeys(("channels", "bindings", "info"), rows["ports"]) | {"blocks": 1}
         first = columns.extend_all(rows | others, room=of_ports)
         if info.pace is not None:
             columns.extend("pace", columns.used("cells"))
@@ -147,7 +147,7 @@ class Tables:
         one["rendezvous"], one["open"] = info.workload.rendezvous, job.slots.open
         begins = np.array([first[name] for name in _OF_RANKS])
         write_ranks(columns.view(), job.number, *given, begins, info.pace is not None)
-        columns.arrays["ranks"]["device"][first["ranks"] :] = self._devices(info)
+        columns.arrays["ranks"]["device"][first["ranks"] :][:world] = self._devices(info)
         self._ports(job, source, rows["ports"])
 
     def _devices(self, info: JobInfo) -> I32 | int:

@@ -160,3 +160,26 @@ def test_a_dependency_on_nothing_is_refused(wrong: dict[str, Any], says: str) ->
     programs = (Program("p", (one,)), Program("q", (one, replace(one, **wrong))))
     with pytest.raises(WorkloadError, match=says):
         written(Workload("w", MESH, programs, np.array([0, 1, 1, 1, 1, 1], np.int32)))
+
+
+def test_ranks_of_jobs_lie_one_after_another_each_with_its_device_and_its_rows() -> None:
+    topology = grid_topology([Dimension("Switch", 6, 1e9, 0)])
+    programs = [
+        Program(f"p{count}", (Operation("x", OpKind.COMPUTE, NO_STREAM),) * count) for count in (1, 3)
+    ]
+    workload = Workload("w", MESH, programs, np.array([0, 1, 1, 0, 0, 1], np.int32))
+    devices = np.array([2, 0, 1, 2, 0, s.NONE], np.int32)
+    endpoints = np.arange(6, dtype=np.int32)[::-1].copy()
+    info = JobInfo("w", workload, endpoints, 2, 0, devices=devices)
+    columns = Columns()
+    Tables(columns, FlowLog(columns, 6), [ready_job(number, info, topology) for number in range(3)])
+    ranks = columns.arrays["ranks"][: columns.used("ranks")]
+    assert ranks["job"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
+    assert ranks["number"].tolist() == [*range(6)] * 3
+    assert ranks["device"].tolist() == devices[endpoints].tolist() * 3
+    operations = np.array([1, 3, 3, 1, 1, 3] * 3)
+    assert ranks["cell0"].tolist() == (np.cumsum(operations) - operations).tolist()
+    assert (ranks["iteration"] == s.NONE).all()
+    assert (columns.arrays["cells"]["started"][: operations.sum()] == s.NONE).all()
+    assert (columns.arrays["lanes"]["busy"][: columns.used("lanes")] == s.NONE).all()
+    assert (columns.arrays["traits"][:6] == s.NONE).all()
