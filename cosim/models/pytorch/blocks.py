@@ -41,12 +41,9 @@ class EagerBlocks(Blocks):
 
     @property
     def logits_bytes(self) -> int:
-        """As the product makes them, their log-softmax, and what its backward reads and makes: most is there
-        then, and converted ones are gone.
-        """
+        """As the product makes them, converted, and their log-softmax."""
         shared = self.tp if self.framework.vocabulary_parallel_loss else 1
-        made = FP32 if self.framework.fp32_logits else self.cut.width
-        each = self.cut.width + 2 * FP32 + made
+        each = self.cut.width + FP32 + (FP32 if self.framework.fp32_logits else 0)
         return self.cut.tokens * self.vocabulary // shared * each
 
     def layer(self, number: int) -> Layer:
