@@ -108,8 +108,8 @@ def calibrate(
     if "training" in table:
         reached = known.memory_training or known.memory_peak
         typer.echo(
-            f"in a training: {known.sustained_clock:.0%} of that rate, operators {reached:.0%} of the memory's, "
-            f"{gpu.host.operator_time / 1e6:.3g} us of the host for an operator"
+            f"in a training: {known.sustained_clock:.0%} of that rate, operators {reached:.0%} of the "
+            f"memory's, {gpu.host.operator_time / 1e6:.3g} us of the host for an operator"
         )
     typer.echo(f"interference: {known.interference:.2f} ({table['interference']})\n{said}")
 

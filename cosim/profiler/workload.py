@@ -218,6 +218,13 @@ _GPUS: dict[int, Gpu] = {}
 
 
 def kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
+    """Picoseconds of a profile's kernel on a GPU; ``place``: the profile's, for errors.
+
+    Raises
+    ------
+    WorkloadError
+        A product of a type that the GPU doesn't have.
+    """
     name, kind, dtype, _, moved, batch, rows, inner, columns = kernel
     flops = counted_flops(kernel)
     known = dtype in gpu.peak_flops

@@ -145,7 +145,7 @@ def test_operators_between_products_move_what_they_are_said_to() -> None:
     operators, moved = element_wise(torch, wide, torch.bfloat16, 2)
     passes = 0
     for operator in operators[:-1]:
-        out = operator()
+        out: Any = operator()
         passes += out.numel() * out.element_size()  # what is written; AdamW's step gives nothing
     numbers = 128 * 512
     operators[-1]()
