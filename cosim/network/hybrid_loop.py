@@ -162,6 +162,9 @@ def _go_round(pair: Pair) -> int:
                 # The mark was no event of its: changes of links would never seem to be in vain.
                 inner = pair.core0 if which == 0 else pair.core1
                 inner.state[0].num_events -= 1
+            elif status == DONE:
+                # What the other completes now, where nothing has latency, may let something start here.
+                pair.parts[which].granted = min(pair.parts[which].granted, both.round)
         elif both.over != both.round:
             status = _mark(pair, which, both.round)
         if status != DONE:

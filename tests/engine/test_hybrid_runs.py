@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cosim.context import HERE
 from cosim.engine.records import Records
+from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.hybrid import HybridNetwork
 from cosim.network.hybrid_spec import hybrid_of
@@ -86,6 +87,24 @@ def test_a_hierarchical_all_reduce_is_as_fast_as_each_network_lets_it_be(release
     inner = 2 * 3 * (size // 4) * 8 / 800e9
     outer = 2 * 1 * (size // 4 // 2) * 8 / 100e9
     assert done.end_ps == pytest.approx((inner + outer) * 1e12, rel=1e-9)
+
+
+def test_what_ends_without_latency_lets_something_start_where_the_instant_was_over() -> None:
+    """Messages of 0 ns: one network has gone on, as the other's last ones of the instant complete."""
+    flat = replace(hosts(), link_latency_ps=np.zeros(hosts().num_links, np.int64))
+    work = [
+        collective(64, kind="broadcast", axes=("dp",), stream="b"),
+        collective(64, kind="reduce_scatter", axes=("dp",), stream="a"),
+        collective(8, 1, kind="reduce_scatter", stream="c"),
+        collective(8000, kind="reduce_scatter", axes=("dp",), stream="a"),
+    ]
+    jobs = job(workload(work, mesh={"dp": 2, "tp": 4}))
+    chosen = config(all_gather="direct")
+    one, two = (
+        run(flat, jobs, network=network, collectives=chosen, record_messages=True)
+        for network in (CongestionAwareNetwork(), hybrid(CongestionAwareNetwork))
+    )
+    assert_same(without_bins(one), without_bins(two))
 
 
 def test_each_network_answers_for_its_own_links() -> None:
