@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -14,6 +13,7 @@ from cosim.engine.groups import Comm, Planned
 from cosim.engine.kinds import kinds
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import I64, CollectiveRecord
+from cosim.engine.rows import order_of_rows
 
 
 class CollectiveRecords(Sequence[CollectiveRecord]):
@@ -46,7 +46,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         if len(rows):
             # They come by time, of which only the order is needed.
             instant = np.cumsum(np.diff(rows["end"], prepend=rows["end"][0]) != 0)
-            rows = rows[_by(instant, job[at], rows["iteration"], rows["number"], order[at])]
+            rows = rows[order_of_rows(instant, job[at], rows["iteration"], rows["number"], order[at])]
         ranks = engine.columns.arrays["ranks"][: engine.columns.used("ranks")]
         return cls(rows, comms, engine.groups.planned, engine.jobs, ranks)
 
@@ -121,13 +121,3 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
             copies=job.info.copies * len(group.ranks) // len(group.members),
             folded=len(group.members) // len(group.ranks),
         )
-
-
-def _by(*columns: I64) -> I64:
-    """The order of rows by columns of whole numbers from 0 on, the first one first: of one number for each
-    row where there is room for it, which is sorted fastest.
-    """
-    spans = tuple(int(column.max()) + 1 for column in columns)
-    if math.prod(spans) >= 1 << 63:
-        return np.lexsort(columns[::-1])
-    return np.argsort(np.ravel_multi_index(columns, spans), kind="stable")

@@ -11,11 +11,12 @@ import numpy as np
 from cosim.engine import state as s
 from cosim.engine.columns import Columns
 from cosim.engine.flow_log import FlowLog
-from cosim.engine.ports import meetings_of, unique_rows, write_ports
+from cosim.engine.ports import meetings_of, write_ports
 from cosim.engine.program_columns import TableColumns, most_rows, source_of, write_programs
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
 from cosim.engine.rank_columns import count_rows, write_ranks
 from cosim.engine.records import JobInfo
+from cosim.engine.rows import unique_rows
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32, I64, flat_table
 from cosim.workload.program import Operation, OpKind, Workload

@@ -23,6 +23,7 @@ from cosim.engine.folding.template import Grid, fold_plan, representatives
 from cosim.engine.folding.translations import Translations, group_grid
 from cosim.engine.programs import COLLECTIVES, grid_dims
 from cosim.engine.records import JobInfo
+from cosim.engine.rows import unique_rows
 from cosim.network.flows import I64
 from cosim.network.simulator import Capabilities
 from cosim.pattern.plan import FIRST, Plan
@@ -293,12 +294,8 @@ def _sent(plan: Plan) -> I64:
 
 
 def _distinct(rows: I64) -> I64:
-    """Rows of three numbers from 0 on, each once, in their order: as one number each, which sorts faster."""
-    if not len(rows):
-        return rows
-    spans = tuple((rows.max(axis=0) + 1).tolist())
-    numbers = np.unique(np.ravel_multi_index(tuple(rows.T), spans))
-    return np.stack(np.unravel_index(numbers, spans), axis=1).astype(np.int64)
+    """Rows of three numbers, each once, in their order."""
+    return rows[unique_rows(*rows.T)[0]]
 
 
 def _templates(plan: Plan) -> Iterator[tuple[Template, I64]]:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cosim.gpu.kernels import Kernel, fused, memory
+from cosim.gpu.kernels import Kernel, fused
 from cosim.models.catalogue.cut import FUSED, TP, Recompute
 from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks, Writer
-from cosim.models.pytorch.operators import FP32, Operators
+from cosim.models.pytorch.operators import FP32, Operators, complex_rotation
 from cosim.models.pytorch.tape import Ready, Tape, TapeEvent, Tensor, pieces
 
 _GPU_BLOCKS = 132 * 2048 // 256
@@ -135,13 +135,11 @@ class CompiledBlock(Writer):
             tables = 2 * self.cut.sequence * self.model.head * self.cut.width
             kernels: list[TapeEvent] = [fused(2 * each.size_bytes + tables) for each in (q, k)]
             return kernels, kernels
-        table = self.cut.sequence * self.model.head * FP32
         turned: list[TapeEvent] = []
         for each in (q, k):  # PyTorch's own product of complex numbers, between conversions
             convert = fused(each.size_bytes + each.count * FP32)
-            turned += [convert, memory(2 * each.count * FP32 + table), convert]
-        conjugated = memory(2 * table)  # once for both
-        return turned, [conjugated, *turned]
+            turned += [convert, complex_rotation(each)[0], convert]
+        return turned, [complex_rotation(q)[1], *turned]  # both have one table
 
     # -- tensor-parallel ranks ---------------------------------------------------------------------------
 

@@ -326,9 +326,7 @@ class Operators:
     def rotated_complex(self, x: Tensor) -> Tensor:
         """Pairs as complex numbers, in fp32; x [batch, heads, tokens, head], table [tokens, head / 2]."""
         wide = self.cast(x, FP32)
-        table = Tensor((x.shape[-2], x.shape[-1]), FP32, grad=False)
-        kernel = memory(2 * wide.size_bytes + table.size_bytes)
-        conjugated = memory(2 * table.size_bytes)
+        kernel, conjugated = complex_rotation(x)
         turned = self.tape.run([kernel], Tensor(wide.shape, FP32), (wide,), lambda _: [conjugated, kernel])
         return self.cast(turned, x.width)
 
@@ -361,3 +359,11 @@ def _more(kernel: Kernel, size_bytes: int) -> Kernel:
         kernel.kind, kernel.flops, kernel.bytes_moved + size_bytes,
         kernel.batch, kernel.rows, kernel.inner, kernel.columns,
     )  # fmt: skip
+
+
+def complex_rotation(x: Tensor) -> tuple[Kernel, Kernel]:
+    """The product of pairs of x as complex numbers, in fp32, with a table's for each token; and what backward
+    conjugates: the table.
+    """
+    table = x.shape[-2] * x.shape[-1] * FP32
+    return memory(2 * x.count * FP32 + table), memory(2 * table)

@@ -58,11 +58,9 @@ def report(found: Sequence[Job], name: str, seen: Sequence[str]) -> list[str]:
             f"{job.clock_mhz:5.0f} MHz  " + "; ".join(parts)
         )
         there, here, rate = job.fused()
-        if there.count:
+        if there:
             share = rate * 8 / gpu.memory_rate
-            lines.append(
-                f"{'':24s} of them fused {there.count}/{here.count}, {share:.2f} of the memory's rate"
-            )
+            lines.append(f"{'':24s} of them fused {there}/{here}, {share:.2f} of the memory's rate")
     for what, those in (
         ("all", list(errors)),
         ("all that wait for the GPU", [each for each in errors if each not in WAITS_FOR_HOST]),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import cosim
 from cosim.formats.pytorch.kernel_times import kind_of
@@ -17,7 +18,8 @@ from cosim.gpu.gpus import Gpu
 from cosim.gpu.kernels import KernelKind
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler import file
-from cosim.profiler.workload import kernel_ps
+from cosim.profiler.lower import KernelRow
+from cosim.profiler.workload import COMPILED, kernel_ps
 from cosim.units import PS_PER_S
 
 HERE = Path(__file__).resolve().parent
@@ -67,22 +69,25 @@ class Job:
         """Mean, while it was timed."""
         return float(str(self._record["clock_mhz"]))
 
+    @cached_property
+    def _kernels(self) -> list[tuple[str, float]]:
+        """Name and seconds of each, in order."""
+        names: Any = self._record["names"]
+        rows: Any = self._record["kernels"]
+        return [(names[number], us / 1e6) for number, us in rows]
+
     def measured_kernels(self) -> dict[str, Taken]:
         """By kind. A sum of parts that a split product leaves counts with it, but is no product more."""
-        names, rows = self._record["names"], self._record["kernels"]
-        assert isinstance(names, list)
-        assert isinstance(rows, list)
-        counts: dict[str, int] = defaultdict(int)
-        times: dict[str, float] = defaultdict(float)
-        for number, us in rows:
-            name = names[number]
-            kind = kind_of(Work(0, 1, name, "7", 1, copy=name.startswith(("Memcpy", "Memset"))))
+        taken = []
+        for name, seconds in self._kernels:
+            copy = name.startswith(("Memcpy", "Memset"))
+            kind = kind_of(Work(0, 1, name, "7", 1, copy=copy))
             what = KINDS[2] if kind is None else _KIND.get(kind, KINDS[2])
-            counts[what] += not ("splitKreduce" in name or name.startswith(("Memcpy", "Memset")))
-            times[what] += us / 1e6
-        return {what: Taken(counts[what], times[what]) for what in times}
+            taken.append((what, int(not (copy or "splitKreduce" in name)), seconds))
+        return _by_kind(taken)
 
-    def made_profile(self) -> file.Profile:
+    @cached_property
+    def _profile(self) -> file.Profile:
         """By `cosim profile`, without a GPU, unless it is there already."""
         if not self.profile.exists():
             command = [sys.executable, "-m", "cosim", "profile", self.script, "-q", "--keep-all"]
@@ -90,42 +95,31 @@ class Job:
             subprocess.run(command, check=True, cwd=ROOT)
         return file.read(self.profile)
 
+    @property
+    def _profiled(self) -> Iterator[tuple[KernelRow, int]]:
+        """Each kernel of the profile, and how often."""
+        for step in self._profile.programs[0].steps:
+            for row, times in step.kernels:
+                yield self._profile.kernels[row], times
+
     def simulated_kernels(self, gpu: Gpu) -> dict[str, Taken]:
         """By kind, as the profile has them on a GPU."""
-        profile = self.made_profile()
-        counts: dict[str, int] = defaultdict(int)
-        times: dict[str, float] = defaultdict(float)
-        for step in profile.programs[0].steps:
-            for row, each in step.kernels:
-                kernel = profile.kernels[row]
-                what = KINDS[1] if "attention" in kernel[1] else KINDS[0 if kernel[1] == "matmul" else 2]
-                counts[what] += each
-                times[what] += each * kernel_ps(kernel, gpu, self.name) / PS_PER_S
-        return {what: Taken(counts[what], times[what]) for what in times}
+        taken = []
+        for kernel, times in self._profiled:
+            what = KINDS[1] if "attention" in kernel[1] else KINDS[0 if kernel[1] == "matmul" else 2]
+            taken.append((what, times, times * kernel_ps(kernel, gpu, self.name) / PS_PER_S))
+        return _by_kind(taken)
 
-    def fused(self) -> tuple[Taken, Taken, float]:
-        """Kernels that Inductor made, measured; how many the profile has, and the bytes that they move
-        in a measured second.
-        """
-        names, rows = self._record["names"], self._record["kernels"]
-        assert isinstance(names, list)
-        assert isinstance(rows, list)
-        took = [us / 1e6 for number, us in rows if names[number].startswith("triton_")]
-        profile = self.made_profile()
-        said = [
-            (each, profile.kernels[row][4])
-            for step in profile.programs[0].steps
-            for row, each in step.kernels
-            if profile.kernels[row][0].startswith("inductor.")
-        ]
-        moved = sum(each * size for each, size in said)
-        seconds = sum(took)
-        counted = sum(each for each, _ in said)
-        return Taken(len(took), seconds), Taken(counted, 0.0), moved / seconds if took else 0.0
+    def fused(self) -> tuple[int, int, float]:
+        """Kernels that Inductor made, measured and of the profile; bytes of these in a measured second."""
+        took = [seconds for name, seconds in self._kernels if name.startswith("triton_")]
+        said = [(times, kernel[4]) for kernel, times in self._profiled if kernel[0].startswith(COMPILED)]
+        moved = sum(times * size for times, size in said)
+        return len(took), sum(times for times, _ in said), moved / sum(took) if took else 0.0
 
     def scenario(self, gpu: object) -> dict[str, object]:
         """One rank that nobody talks to."""
-        self.made_profile()
+        _ = self._profile
         return self._alone({"kind": "profile", "path": str(self.profile), "gpu": gpu})
 
     def _alone(self, workload: dict[str, object]) -> dict[str, object]:
@@ -147,6 +141,15 @@ class Job:
         spec = cosim.Scenario.model_validate({"name": self.name, **scenario}).jobs[0].workload
         assert isinstance(spec, ModelWorkload)
         return _iteration_s(scenario), spec.memory_needed()
+
+
+def _by_kind(taken: Iterable[tuple[str, int, float]]) -> dict[str, Taken]:
+    """Sums of (kind, how many, seconds)."""
+    found: dict[str, Taken] = {}
+    for what, count, seconds in taken:
+        before = found.get(what, Taken(0, 0.0))
+        found[what] = Taken(before.count + count, before.seconds + seconds)
+    return found
 
 
 def _iteration_s(scenario: dict[str, object]) -> float:
