@@ -24,6 +24,7 @@ read.add_argument("--steps", type=int, default=3)
 read.add_argument("--compile", action="store_true")
 read.add_argument("--checkpoint", action="store_true")
 read.add_argument("--bf16", action="store_true", help="parameters, too; else autocast of fp32 ones")
+read.add_argument("--fp8", action="store_true", help="linear layers of blocks, scaled by their largest number")
 read.add_argument("--foreach", action="store_true", help="AdamW's multi-tensor kernels, else its fused one")
 options = read.parse_args()
 HEAD = options.width // options.heads
@@ -34,8 +35,41 @@ def norm() -> nn.Module:
     return nn.RMSNorm(options.width) if LLAMA else nn.LayerNorm(options.width)
 
 
+def narrowed(x: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """In FP8, and what it was divided by: one scale a tensor, of its largest number, now."""
+    scale = x.abs().amax().float().clamp(min=1e-12) / torch.finfo(kind).max
+    return (x / scale).to(kind), scale
+
+
+class ScaledProduct(torch.autograd.Function):
+    """``x @ weight.t()`` and its two products backward in FP8, as FP8 training does: E4M3, gradients E5M2."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x, weight)
+        (a, one), (b, two) = narrowed(x, torch.float8_e4m3fn), narrowed(weight, torch.float8_e4m3fn)
+        return torch._scaled_mm(a, b.t(), one, two, out_dtype=x.dtype, use_fast_accum=True)
+
+    @staticmethod
+    def backward(ctx: Any, given: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, weight = ctx.saved_tensors
+        g, one = narrowed(given, torch.float8_e5m2)
+        a, two = narrowed(x, torch.float8_e4m3fn)
+        b, three = narrowed(weight, torch.float8_e4m3fn)
+        to_x = torch._scaled_mm(g, b.t().contiguous().t(), one, three, out_dtype=x.dtype)
+        to_weight = torch._scaled_mm(
+            g.t().contiguous(), a.t().contiguous().t(), one, two, out_dtype=weight.dtype
+        )
+        return to_x, to_weight
+
+
+class ScaledLinear(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ScaledProduct.apply(x.flatten(0, -2), self.weight).unflatten(0, x.shape[:-1])
+
+
 def linear(inner: int, outer: int) -> nn.Linear:
-    return nn.Linear(inner, outer, bias=not LLAMA)
+    return (ScaledLinear if options.fp8 else nn.Linear)(inner, outer, bias=not LLAMA)
 
 
 def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
