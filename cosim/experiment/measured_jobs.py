@@ -27,7 +27,6 @@ from cosim.gpu.kernels import KernelKind
 from cosim.host.contract import HostSpec
 from cosim.units import PS_PER_S, format_time, parse_measured
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import CPU_STREAM, OpKind
 
 F64 = NDArray[np.float64]
 GPU_SETTING, HOST_SETTING = "jobs[0].workload.gpu", "jobs[0].workload.host"
@@ -88,12 +87,7 @@ class MeasuredJob:
             if (last := max(self.measured.ranks)) >= len(workload.program_of):
                 ranks = len(workload.program_of)
                 raise InputError(f"{self.scenario}: rank {last} was measured, but the job has {ranks} ranks")
-            total = sum(
-                operation.duration_ps
-                for rank in self.measured.ranks
-                for operation in workload.programs[workload.program_of[rank]].operations
-                if operation.kind is OpKind.COMPUTE and operation.stream != CPU_STREAM
-            )
+            total = sum(workload.programs[workload.program_of[rank]].busy_ps for rank in self.measured.ranks)
             found[kind] = total / len(self.measured.ranks) / PS_PER_S
         return found
 

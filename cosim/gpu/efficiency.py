@@ -158,6 +158,14 @@ class Efficiency(Spec):
         description="memory_peak of element-wise kernels in a training, where benchmarks are of products; "
         "omitted: the same",
     )
+    element_rate: float | None = Field(
+        None,
+        ge=1e8,
+        le=1e11,
+        description="elements a second that each multiprocessor finds one by one, in PyTorch's element-wise "
+        "kernels on operands that lie in memory differently or are of several types; omitted: as fast as "
+        "memory has them",
+    )
     kernel_time: TimePs = Field(
         11_000_000,
         ge=0,
@@ -170,6 +178,17 @@ class Efficiency(Spec):
         le=1,
         description="clock in an hour of training as a fraction of a kernel's alone: the power limit",
     )
+    arithmetic_power: float | None = Field(
+        None,
+        ge=1,
+        le=1e5,
+        description="watts that large products would take at the rate they have alone, if nothing held them "
+        "back; given with memory_power and the GPU's power, each job has a clock of its own "
+        "(sustained_clock: a fraction of that)",
+    )
+    memory_power: float | None = Field(
+        None, ge=1, le=1e5, description="watts while the memory is what a kernel waits for"
+    )
     interference: float = Field(
         0.0,
         ge=0,
@@ -177,6 +196,12 @@ class Efficiency(Spec):
         description="how much longer a computation takes while a collective runs on the GPU; "
         "arXiv 2507.03114: 0.19 on average, up to 0.40 (A100, H100, MI250, MI210)",
     )
+
+    @model_validator(mode="after")
+    def _both_powers(self) -> Efficiency:
+        if (self.arithmetic_power is None) != (self.memory_power is None):
+            raise ValueError("arithmetic_power and memory_power go together: give both, or neither")
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -25,6 +25,7 @@ from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes
 
 if TYPE_CHECKING:
+    from cosim.gpu.job_clock import Busy
     from cosim.gpu.timer import GpuTimer
 
 DType = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8"]
@@ -123,6 +124,8 @@ class Gpu(GpuSpec):
         unknown = sorted(set(self.fitted) - set(Efficiency.model_fields))
         if unknown:
             raise ValueError(f"fitted: efficiency has no {unknown[0]}")
+        if self.efficiency.arithmetic_power is not None and self.power is None:
+            raise ValueError("efficiency.arithmetic_power needs the GPU's own `power`, in watts: its limit")
         return self
 
     @field_validator("peak_flops")
@@ -140,6 +143,15 @@ class Gpu(GpuSpec):
         """The same GPU in another machine, which its source says."""
         source = f"{self.source}; issued by {host.name}: {host.source}"
         return self.model_copy(update={"host": host, "source": source})
+
+    def clocked(self, busy: Busy) -> Gpu:
+        """At the clock that its power leaves a job; itself where a clock is known, but no power.
+
+        ``busy``: picoseconds of each of the job's programs on a GPU.
+        """
+        from cosim.gpu.job_clock import clocked  # which asks this module
+
+        return clocked(self, busy)
 
     def timer(self, dtype: DType) -> GpuTimer:
         """What times kernels of a number type on it."""

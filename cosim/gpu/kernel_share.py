@@ -7,6 +7,7 @@ so a GPU on which all other kernels take none gives those of one kind, of any wo
 from __future__ import annotations
 
 from cosim.gpu.gpus import DType, Gpu
+from cosim.gpu.job_clock import Busy
 from cosim.gpu.kernels import Kernel, KernelKind
 from cosim.gpu.timer import GpuTimer
 from cosim.host.hosts import Host
@@ -25,6 +26,11 @@ class KernelShare(Gpu):
     def on(self, host: Host) -> KernelShare:  # noqa: ARG002 - none counts
         """Itself, on any host."""
         return self
+
+    def clocked(self, busy: Busy) -> KernelShare:
+        """At the clock of the whole job."""
+        values = {name: getattr(self, name) for name in Gpu.model_fields}
+        return self.of(Gpu.model_construct(**values).clocked(busy), self.counted)
 
     def timer(self, dtype: DType) -> GpuTimer:
         """The GPU's own, of kernels that count."""

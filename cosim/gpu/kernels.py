@@ -41,7 +41,8 @@ class Kernel:
     memory, numbers, as far as a common divisor tells; 0: whatever suits the GPU. ``narrow``: its operands are
     of that type, its result is not. ``spared``: multiprocessors that a product leaves to others.
     ``returned``: what a backward pass has for it, where that isn't one and a half times its traffic.
-    ``fused``: an element-wise kernel that a compiler made of several operators.
+    ``fused``: an element-wise kernel that a compiler made of several operators. ``elements``: those that an
+    element-wise kernel finds one by one, as its operands lie in memory differently or are of several types.
     A scan, products of small tiles within a sequence's chunks, has FLOPs and bytes alone.
 
     Attention has ``batch`` heads of all sequences, ``rows`` queries each, ``columns`` keys, ``inner``
@@ -65,6 +66,7 @@ class Kernel:
     spared: int = 0
     returned: tuple[Kernel, ...] | None = None
     fused: bool = False
+    elements: int = 0
 
     @property
     def operators(self) -> int:
@@ -92,9 +94,13 @@ def memory(
     launches: int = 1,
     issued: int | None = None,
     returned: tuple[Kernel, ...] | None = None,
+    elements: int = 0,
 ) -> Kernel:
     """Element by element: ``size_bytes`` read and written, arithmetic that doesn't count."""
-    return Kernel(KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued, returned=returned)
+    return Kernel(
+        KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued, returned=returned,
+        elements=elements,
+    )  # fmt: skip
 
 
 def fused(size_bytes: int) -> Kernel:

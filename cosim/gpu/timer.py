@@ -29,6 +29,9 @@ block of queries has the most to do: no kernel ends before it.
 
 A scan takes as long as its bytes, as element-wise kernels do, or its products at ``scan_peak``.
 
+An element-wise kernel whose operands lie in memory differently, or are of several types, works out where each
+element is; that takes a multiprocessor as long whatever the memory's rate (``element_rate``).
+
 A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
 (``sustained_clock``), and its host's ``gap_time`` passes between two. ``GpuTimer(..., alone=True)`` leaves
 both out, as benchmarks of kernels do.
@@ -106,11 +109,16 @@ class GpuTimer:
             arithmetic_s = self._attention_s(kernel)
         moving_s = self._memory_s(kernel.bytes_moved)
         if kernel.kind in (KernelKind.MEMORY, KernelKind.SCAN) and not kernel.fused:
-            moving_s *= self._slower
+            moving_s = max(moving_s * self._slower, self._finding_s(kernel.elements))
         return int(max(moving_s, arithmetic_s) * PS_PER_S) + self._each_ps * kernel.launches
 
     def _memory_s(self, size_bytes: float) -> float:
         return size_bytes * 8 / (self.gpu.memory_rate * self.gpu.efficiency.memory_peak)
+
+    def _finding_s(self, elements: int) -> float:
+        """Of elements found one by one."""
+        rate = self.gpu.efficiency.element_rate
+        return 0.0 if rate is None else elements / (rate * self.gpu.multiprocessors)
 
     def _product_rate(self, narrow: Narrow | None) -> float:
         """FLOP/s of a large product."""

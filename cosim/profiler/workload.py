@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from typing import Annotated, Any, cast
 
 import numpy as np
@@ -103,7 +102,8 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
         A number type that the GPU doesn't have.
     """
     mesh = DeviceMesh(profile.mesh)
-    times = [kernel_ps(kernel, gpu, place) for kernel in profile.kernels]
+    gpu = for_profile(profile, gpu, place)
+    times = _times(profile, gpu, place)
     program_of = np.zeros(mesh.world_size, np.int32)
     programs: list[Program] = []
     coordinates = [mesh.coordinates(r) for r in range(mesh.world_size)] if len(profile.programs) > 1 else []
@@ -146,6 +146,22 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
         peak_flops=peak,
         request=_request(profile, place),
     )
+
+
+def for_profile(profile: Profile, gpu: Gpu, place: str = "profile") -> Gpu:
+    """The GPU at the clock that its power leaves the script."""
+    return gpu.clocked(lambda one: busy_ps(profile, one, place))
+
+
+def busy_ps(profile: Profile, gpu: Gpu, place: str = "profile") -> list[int]:
+    """Picoseconds that each class of ranks keeps a GPU busy, by its clock as it is."""
+    each = _times(profile, gpu, place)
+    return [sum(each[k] * n for s in p.steps for k, n in s.kernels) for p in profile.programs]
+
+
+def _times(profile: Profile, gpu: Gpu, place: str) -> list[int]:
+    timed = KernelTimes(gpu, place)
+    return [timed.kernel_ps(kernel) for kernel in profile.kernels]
 
 
 def _request(profile: Profile, place: str) -> RequestWork | None:
@@ -194,6 +210,7 @@ CAUSAL = "causal "
 COMPILED = "inductor."
 """What the names of kernels begin with that a compiler made."""
 CONVOLUTION_BACKWARD = "aten.convolution_backward"
+BATCH_NORM = "aten.native_batch_norm"
 
 
 def counted_flops(kernel: KernelRow) -> int:
@@ -209,50 +226,59 @@ def _total_flops(profile: Profile) -> int:
     return max(each, default=0)
 
 
-@cache
-def _timer(gpu_key: int, dtype: DType) -> GpuTimer:
-    return _GPUS[gpu_key].timer(dtype)
+class KernelTimes:
+    """Times a profile's kernels on a GPU; ``place``: the profile's, for errors."""
 
+    def __init__(self, gpu: Gpu, place: str) -> None:
+        self.gpu, self.place = gpu, place
+        self._timers: dict[DType, GpuTimer] = {}
 
-_GPUS: dict[int, Gpu] = {}
+    def kernel_ps(self, kernel: KernelRow) -> int:
+        """Picoseconds of a kernel.
 
+        Raises
+        ------
+        WorkloadError
+            A product of a type that the GPU doesn't have.
+        """
+        name, kind, dtype, _, moved, batch, rows, inner, columns = kernel
+        flops, timer = counted_flops(kernel), self._timer(name, kind, dtype)
+        if (
+            kind == "matmul" and not batch
+        ):  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
+            kind = "attention"
+        stride = 0
+        if kind == "matmul" and rows % 8 == 0:  # of weights' gradients it may be the rows
+            stride = math.gcd(inner, columns)
+        timed = Kernel(
+            KernelKind(kind.removeprefix(CAUSAL)), flops, moved, batch, rows, inner, columns, stride=stride,
+            causal=kind.startswith(CAUSAL), fused=name.startswith(COMPILED),
+            elements=batch if kind == "memory" else 0,
+        )  # fmt: skip
+        if name == BATCH_NORM and timed.elements:  # one kernel finds mean and variance, one applies them
+            third = moved // 3
+            return timer.kernels_ps(
+                [replace(timed, bytes_moved=third), replace(timed, bytes_moved=moved - third, elements=0)]
+            )
+        if name != CONVOLUTION_BACKWARD:
+            return timer.kernel_ps(timed)
+        # Its shape is forward's; what is asked for are the input's gradient and the weight's, or the latter.
+        gradients = matmul_backward(timed, 0)[-1 if flops <= 2 * batch * rows * inner * columns else 0 :]
+        return timer.kernels_ps([replace(one, bytes_moved=moved // len(gradients)) for one in gradients])
 
-def kernel_ps(kernel: KernelRow, gpu: Gpu, place: str) -> int:
-    """Picoseconds of a profile's kernel on a GPU; ``place``: the profile's, for errors.
-
-    Raises
-    ------
-    WorkloadError
-        A product of a type that the GPU doesn't have.
-    """
-    name, kind, dtype, _, moved, batch, rows, inner, columns = kernel
-    flops = counted_flops(kernel)
-    known = dtype in gpu.peak_flops
-    if not known and kind != "memory":
-        raise WorkloadError(
-            f"{name} computes in {dtype}, which {gpu.name} doesn't have; it has"
-            f" {', '.join(sorted(gpu.peak_flops))}",
-            location=Location(place),
-            hint="choose another gpu, or profile the script with another number type",
-        )
-    _GPUS[id(gpu)] = gpu
-    timer = _timer(id(gpu), cast("DType", dtype if known else min(gpu.peak_flops)))
-    if (
-        kind == "matmul" and not batch
-    ):  # a formula for FLOPs, but no shape: by its FLOPs at the attention rate
-        kind = "attention"
-    stride = 0
-    if kind == "matmul" and rows % 8 == 0:  # of weights' gradients it may be the rows
-        stride = math.gcd(inner, columns)
-    timed = Kernel(
-        KernelKind(kind.removeprefix(CAUSAL)), flops, moved, batch, rows, inner, columns, stride=stride,
-        causal=kind.startswith(CAUSAL), fused=name.startswith(COMPILED),
-    )  # fmt: skip
-    if name != CONVOLUTION_BACKWARD:
-        return timer.kernel_ps(timed)
-    # Its shape is forward's; what is asked for are the input's gradient and the weight's, or the latter.
-    gradients = matmul_backward(timed, 0)[-1 if flops <= 2 * batch * rows * inner * columns else 0 :]
-    return timer.kernels_ps([replace(one, bytes_moved=moved // len(gradients)) for one in gradients])
+    def _timer(self, name: str, kind: str, dtype: str) -> GpuTimer:
+        peaks = self.gpu.peak_flops
+        if dtype not in peaks and kind != "memory":
+            raise WorkloadError(
+                f"{name} computes in {dtype}, which {self.gpu.name} doesn't have; it has"
+                f" {', '.join(sorted(peaks))}",
+                location=Location(self.place),
+                hint="choose another gpu, or profile the script with another number type",
+            )
+        known = cast("DType", dtype if dtype in peaks else min(peaks))
+        if known not in self._timers:
+            self._timers[known] = self.gpu.timer(known)
+        return self._timers[known]
 
 
 def _is_part(step: ProfiledOperation) -> bool:

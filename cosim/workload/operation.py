@@ -138,3 +138,12 @@ class Program:
 
     name: str
     operations: tuple[Operation, ...]
+
+    @property
+    def busy_ps(self) -> int:
+        """How long its computation takes the GPU, one operation after another."""
+        return sum(
+            one.duration_ps
+            for one in self.operations
+            if one.kind is OpKind.COMPUTE and one.stream != CPU_STREAM
+        )

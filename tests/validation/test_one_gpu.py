@@ -31,5 +31,5 @@ def test_a_profile_has_the_products_that_an_h100_had_and_their_time(name: str, t
 
 
 def test_a_job_that_waits_for_its_host_takes_what_the_host_takes(tmp_path: Path) -> None:
-    one = job("gpt2-124m-foreach", tmp_path)  # not fitted to
+    one = job("gpt2-124m-by-tensor", tmp_path)  # not fitted to
     assert one.simulated_s("h100-sxm-pytorch") == pytest.approx(one.seconds, rel=0.03)

@@ -274,11 +274,11 @@ class ModelWorkload(TrainedWorkload):
             if self.offload.activations:
                 job = with_activations_out(job, self.offload.activations)
         overlaps = job.training.bucket is not None and self.task == "training"
-        timer: Timer = gpu.timer(self.dtype)
-        if (factor := self.framework.stretch(self.parallel.world_size)) > 1:
-            timer = Stretched(timer, factor)
-        if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
-            timer = Graphed(timer)
+
+        def on(one: Gpu, said: ImportReport) -> Workload:
+            return build_training(job.name, job.stages, job.training, self._timer(one), said, job.builder)
+
+        gpu = gpu.clocked(lambda one: [program.busy_ps for program in on(one, ImportReport()).programs])
         self._check_memory(job, gpu)
         report = ImportReport(
             read=(
@@ -291,10 +291,19 @@ class ModelWorkload(TrainedWorkload):
                 *job.invented,
             ),
         )
-        made = build_training(job.name, job.stages, job.training, timer, report, job.builder)
+        made = on(gpu, report)
         sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
-        return self._late(made, timer)
+        return self._late(made, self._timer(gpu))
+
+    def _timer(self, gpu: Gpu) -> Timer:
+        """What times this job's kernels on a GPU."""
+        timer: Timer = gpu.timer(self.dtype)
+        if (factor := self.framework.stretch(self.parallel.world_size)) > 1:
+            timer = Stretched(timer, factor)
+        if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
+            timer = Graphed(timer)
+        return timer
 
     def _work(self, job: ModelJob, gpu: Gpu) -> IterationWork | None:
         """What an iteration gets done, of training."""

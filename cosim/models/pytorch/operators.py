@@ -1,6 +1,8 @@
 """What PyTorch's operators ask of a GPU in eager mode, forward and backward: one kernel each.
 
-Bytes are each operand and each result once. What backward does is PyTorch's rule for the operator
+Bytes are each operand and each result once, and again where a second kernel or pass reads it. Kernels whose
+operands lie differently, are broadcast or of several types go through their elements one by one
+(:class:`~cosim.gpu.kernels.Kernel`); of sums of gradients that isn't said. What backward does is PyTorch's rule for the operator
 (``tools/autograd/derivatives.yaml``). A flash attention's backward makes the scores again: five products
 where forward has two (Dao, "FlashAttention-2", arXiv 2307.08691, section 3.1).
 
@@ -31,6 +33,7 @@ FP32 = 4
 INDEX = 8
 """Bytes of a token's number."""
 _BOOL = 1
+_SHARED = 48 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,9 @@ class Operators:
         """To another number type."""
         if x.width == width:
             return x
-        kernel = memory(x.count * (x.width + width))
-        return self.tape.run([kernel], Tensor(x.shape, width), (x,), lambda _: [kernel], keeps=False)
+        moved, wider = x.count * (x.width + width), width > x.width  # to a narrower one has a kernel of its own
+        kernel, back = (memory(moved, elements=x.count if slow else 0) for slow in (wider, not wider))
+        return self.tape.run([kernel], Tensor(x.shape, width), (x,), lambda _: [back], keeps=False)
 
     def _full(self, x: Tensor) -> Tensor:
         """As autocast gives it to operators that need fp32."""
@@ -151,8 +155,11 @@ class Operators:
 
     # -- element by element ---------------------------------------------------------------------------
 
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Of one shape; a gradient goes through as it is, cast where an operand was of a narrower type."""
+    def add(self, x: Tensor, y: Tensor, *, apart: bool = False) -> Tensor:
+        """Of one shape; a gradient goes through as it is, cast where an operand was of a narrower type.
+
+        ``apart``: they lie in memory differently.
+        """
         out = Tensor(x.shape, max(x.width, y.width))
 
         def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
@@ -161,23 +168,27 @@ class Operators:
                 if width != out.width:
                     yield memory(out.count * (out.width + width))
 
-        kernel = memory(x.size_bytes + y.size_bytes + out.size_bytes)
+        elements = 0 if x.width == y.width and not apart else out.count
+        kernel = memory(x.size_bytes + y.size_bytes + out.size_bytes, elements=elements)
         return self.tape.run([kernel], out, (x, y), backward, keeps=False)
 
     def multiply(self, x: Tensor, y: Tensor) -> Tensor:
         """``y`` of the same shape, or broadcast: then its gradient is a product and a sum."""
         out = Tensor(x.shape, max(x.width, y.width))
+        elements = 0 if (x.count, x.width) == (y.count, y.width) else out.count
 
         def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
             for place in sorted(needed):
                 mine, other = (x, y)[place], (x, y)[1 - place]
-                yield memory(2 * out.size_bytes + other.size_bytes)
+                alike = (other.count, other.width) == (out.count, out.width)
+                yield memory(2 * out.size_bytes + other.size_bytes, elements=0 if alike else out.count)
                 if mine.count < out.count:
                     yield memory(out.size_bytes + mine.count * out.width)
                 if mine.width != out.width:
                     yield memory(mine.count * (out.width + mine.width))
 
-        return self.tape.run([memory(x.size_bytes + y.size_bytes + out.size_bytes)], out, (x, y), backward)
+        kernel = memory(x.size_bytes + y.size_bytes + out.size_bytes, elements=elements)
+        return self.tape.run([kernel], out, (x, y), backward)
 
     def scale(self, x: Tensor) -> Tensor:
         """By a number that is known."""
@@ -185,8 +196,9 @@ class Operators:
         return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel], keeps=False)
 
     def negate(self, x: Tensor) -> Tensor:
-        """``-x``."""
-        return self.scale(x)
+        """``-x`` of a slice."""
+        kernel = memory(2 * x.size_bytes, elements=x.count)
+        return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel], keeps=False)
 
     def square(self, x: Tensor) -> Tensor:
         """``x.pow(2)``; backward is ``grad * (2 * x.pow(1))``."""
@@ -198,8 +210,9 @@ class Operators:
     def mean(self, x: Tensor) -> Tensor:
         """Over the last dimension, which stays as 1."""
         out = Tensor((*x.shape[:-1], 1), x.width)
-        kernel = memory(x.size_bytes + out.size_bytes)  # backward: spread over the rows, divided
-        return self.tape.run([kernel], out, (x,), lambda _: [kernel], keeps=False)
+        moved = x.size_bytes + out.size_bytes
+        back = memory(moved, elements=x.count)  # spread over the rows, divided
+        return self.tape.run([memory(moved)], out, (x,), lambda _: [back], keeps=False)
 
     def add_number(self, x: Tensor) -> Tensor:
         """``x + epsilon``; backward has nothing to do."""
@@ -226,19 +239,20 @@ class Operators:
     def softmax(self, x: Tensor, width: int) -> Tensor:
         """Over the last dimension; ``width``: of the result, made in the same kernel."""
         out = Tensor(x.shape, width)
-        back = memory(2 * out.size_bytes + x.size_bytes)
-        return self.tape.run([memory(x.size_bytes + out.size_bytes)], out, (x,), lambda _: [back])
+        kernel = memory(x.size_bytes + out.size_bytes + _passes(x, 2))
+        back = memory(2 * out.size_bytes + x.size_bytes + _passes(out, 1))
+        return self.tape.run([kernel], out, (x,), lambda _: [back])
 
     def copy(self, x: Tensor, *, back: bool = True) -> Tensor:
         """Made contiguous; ``back``: so is its gradient."""
-        kernel = memory(2 * x.size_bytes)
+        kernel = memory(2 * x.size_bytes, elements=x.count)
         return self.tape.run(
             [kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel] if back else (), keeps=False
         )
 
     def masked(self, x: Tensor, mask: Tensor) -> Tensor:
         """A mask added, which is broadcast."""
-        kernel = memory(2 * x.size_bytes + mask.size_bytes)
+        kernel = memory(2 * x.size_bytes + mask.size_bytes, elements=x.count)
         return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: (), keeps=False)
 
     def spread(self, x: Tensor, times: int) -> Tensor:
@@ -251,8 +265,9 @@ class Operators:
         """Each head of [batch, heads, tokens, head] several times over; backward sums them."""
         batch, heads, *rest = x.shape
         out = Tensor((batch, heads * times, *rest), x.width)
-        kernel = memory(x.size_bytes + out.size_bytes)
-        return self.tape.run([kernel], out, (x,), lambda _: [kernel], keeps=False)
+        moved = x.size_bytes + out.size_bytes
+        kernel, back = memory(moved, elements=out.count), memory(moved)
+        return self.tape.run([kernel], out, (x,), lambda _: [back], keeps=False)
 
     # -- norms ----------------------------------------------------------------------------------------
 
@@ -278,7 +293,8 @@ class Operators:
 
         def backward(needed: frozenset[int]) -> Iterable[TapeEvent]:
             own, weights = 0 in needed, 1 in needed
-            yield memory((2 + own) * x.size_bytes + rows + (1 + weights) * read)
+            again = 2 * (own and weights)  # the weights' gradient is made by a kernel of its own
+            yield memory((2 + own + again) * x.size_bytes + rows + (1 + weights) * read)
 
         forward = memory(2 * x.size_bytes + rows + read)
         return self.tape.run([forward], Tensor(x.shape, x.width), (x, *vectors), backward)
@@ -297,7 +313,7 @@ class Operators:
         straight = self.multiply(x, table)
         half = Tensor((*x.shape[:-1], x.shape[-1] // 2), x.width)
         if sliced:
-            each = [memory(x.size_bytes + half.size_bytes)]
+            each = [memory(x.size_bytes + half.size_bytes, elements=half.count)]
             first, second = (
                 self.tape.run((), Tensor(half.shape, x.width), (x,), lambda _: each, keeps=False)
                 for _ in range(2)
@@ -305,23 +321,24 @@ class Operators:
             turned = self._joined(self.negate(second), first)
         else:
             # Gradients of both chunks are put together once the later one, the negated one's, is there.
-            whole = memory(2 * x.size_bytes)
+            whole = memory(2 * x.size_bytes, elements=x.count)
             chunks = self.tape.run((), Tensor(x.shape, x.width), (x,), lambda _: [whole], keeps=False)
-            minus = memory(2 * half.size_bytes)
+            minus = memory(2 * half.size_bytes, elements=half.count)
             turned = self.tape.run(
-                [minus, memory(2 * x.size_bytes)],
+                [minus, memory(2 * x.size_bytes, elements=x.count)],
                 Tensor(x.shape, x.width),
                 (chunks,),
                 lambda _: [minus],
                 keeps=False,
             )
-        return self.add(straight, self.multiply(turned, table))
+        return self.add(straight, self.multiply(turned, table), apart=True)
 
     def _joined(self, first: Tensor, second: Tensor) -> Tensor:
         """Along the last dimension; gradients are views."""
         shape = (*first.shape[:-1], first.shape[-1] + second.shape[-1])
         out = Tensor(shape, first.width)
-        return self.tape.run([memory(2 * out.size_bytes)], out, (first, second), lambda _: (), keeps=False)
+        kernel = memory(2 * out.size_bytes, elements=out.count)
+        return self.tape.run([kernel], out, (first, second), lambda _: (), keeps=False)
 
     def rotated_complex(self, x: Tensor) -> Tensor:
         """Pairs as complex numbers, in fp32; x [batch, heads, tokens, head], table [tokens, head / 2]."""
@@ -344,14 +361,21 @@ class Operators:
         logits = self._full(logits)
         rows = logits.count // logits.shape[-1]
         changed = self.tape.run(
-            [memory(2 * logits.size_bytes)],
+            [memory(2 * logits.size_bytes + _passes(logits, 2))],
             Tensor(logits.shape, logits.width),
             (logits,),
-            lambda _: [memory(3 * logits.size_bytes)],
+            lambda _: [memory(3 * logits.size_bytes + _passes(logits, 1))],
         )
         targets = rows * (INDEX + logits.width)
         back = [memory(logits.width), memory(logits.size_bytes + targets)]  # of 1, the gradient of the loss
         return self.tape.run([memory(targets)], Tensor((), logits.width), (changed,), lambda _: back)
+
+
+def _passes(x: Tensor, times: int) -> int:
+    """Bytes that a softmax reads besides, for rows' largest numbers and sums, where a row doesn't stay in a
+    multiprocessor's shared memory (``SoftMax.cu``).
+    """
+    return times * x.size_bytes if x.shape[-1] * x.width >= _SHARED else 0
 
 
 def _more(kernel: Kernel, size_bytes: int) -> Kernel:

@@ -19,10 +19,13 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils.flop_counter import flop_registry
 
 from cosim.profiler.inside import embedding_tables
+from cosim.profiler.inside.strided import elements_one_by_one
 
 
 class Cost(NamedTuple):
-    """One kernel: what the profile keeps of it. ``shape`` is (batch, rows, inner, columns)."""
+    """One kernel: what the profile keeps of it. ``shape`` is (batch, rows, inner, columns); of an
+    element-wise one ``batch`` are the elements that it finds one by one.
+    """
 
     name: str
     kind: str
@@ -130,8 +133,14 @@ _SHAPE_ONLY = {"nll_loss_forward": (0,), "nll_loss2d_forward": (0,), "nll_loss_b
                "nll_loss2d_backward": (1,), "max_pool2d_with_indices_backward": (1,),
                "avg_pool2d_backward": (1,), "_adaptive_avg_pool2d_backward": (1,)}  # fmt: skip
 """Arguments of which a kernel reads no more than an element for each row."""
-_READ_TWICE = {"native_batch_norm": (0,), "native_batch_norm_backward": (0, 1), "convolution_backward": (0,)}
+_READ_TWICE = {"native_batch_norm": (0,), "native_batch_norm_backward": (0, 1), "convolution_backward": (0,),
+               "native_layer_norm_backward": (0, 1), "_fused_rms_norm_backward": (0, 1)}  # fmt: skip
 """Arguments that two kernels read: one that adds up, or makes one gradient, and one after it."""
+_READ_IN_PASSES = {"_log_softmax": 2, "_softmax": 2, "_log_softmax_backward_data": 1,
+                   "_softmax_backward_data": 1}  # fmt: skip
+"""How often more a row that doesn't stay in a multiprocessor's shared memory is read: for its largest number
+and for the sum (``SoftMax.cu``: ``cunn_SoftMaxForward``, ``cunn_SoftMaxBackward``)."""
+_SHARED_BYTES = 48 << 10
 _FUSED = frozenset({"_fused_adam_", "_fused_adamw_", "_fused_sgd_"})
 _HEAVY = ("linalg_", "_linalg", "fft_", "_fft", "cdist", "_thnn_", "_cudnn_rnn", "lstm", "gru", "cholesky",
           "svd",           "grid_sampler", "_ctc_loss", "unfold_backward", "_histogram")  # fmt: skip
@@ -191,6 +200,8 @@ def cost(
             "matmul",
             *_grouped(args[0], args[1], out, None if ends is None else ends.constant),
         )
+    if kind == "memory":
+        shape = (elements_one_by_one(func, args, inputs, written, results), 0, 0, 0)
     operands = (*inputs, *results)
     # Indices and masks don't say at which precision a kernel computes.
     first = next((t for t in operands if t.is_floating_point()), operands[0] if operands else None)
@@ -300,14 +311,17 @@ def _bytes(
         return sum(size_of(t) for t in sparse) + 2 * places * len(written) + new
     read = {id(t): t for t in inputs if id(t) not in unread}
     again = sum(size_of(args[k]) for k in _READ_TWICE.get(short, ()) if _in_two_kernels(short, args))
+    if short in _READ_IN_PASSES and args[0].dim():
+        row = args[0].shape[args[2] if short.endswith("data") else args[1]] * args[0].element_size()
+        again = _READ_IN_PASSES[short] * size_of(args[0]) if row >= _SHARED_BYTES else 0
     return sum(size_of(t) for t in (*read.values(), *written)) + new + again
 
 
 def _in_two_kernels(short: str, args: Sequence[Any]) -> bool:
-    """Batch norm's statistics are given unless it trains; a convolution may want one gradient."""
-    if short == "convolution_backward":
-        return all(args[10][:2])
-    return bool(args[5] if short == "native_batch_norm" else args[7])
+    """Batch norm's statistics are given unless it trains; other backward passes may want one gradient."""
+    if short == "native_batch_norm":
+        return bool(args[5])
+    return bool(args[7]) if short == "native_batch_norm_backward" else all(args[-1][:2])
 
 
 def _put(short: str, args: Sequence[Any], kwargs: dict[str, Any]) -> int:

@@ -25,7 +25,7 @@ read.add_argument("--compile", action="store_true")
 read.add_argument("--checkpoint", action="store_true")
 read.add_argument("--bf16", action="store_true", help="parameters, too; else autocast of fp32 ones")
 read.add_argument("--fp8", action="store_true", help="linear layers of blocks, scaled by their largest number")
-read.add_argument("--foreach", action="store_true", help="AdamW's multi-tensor kernels, else its fused one")
+read.add_argument("--by-tensor", action="store_true", help="AdamW tensor by tensor, else its fused kernel")
 options = read.parse_args()
 HEAD = options.width // options.heads
 LLAMA = options.model == "llama"
@@ -146,7 +146,7 @@ with torch.device("cuda"):
 if options.compile:
     for block in model.blocks:
         block.compile()
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=not options.foreach)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=not options.by_tensor)
 for _ in range(options.steps):
     tokens = torch.randint(options.words, (options.batch, options.length), device="cuda")
     with torch.autocast("cuda", dtype=torch.bfloat16, enabled=not options.bf16):

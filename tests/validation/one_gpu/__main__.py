@@ -3,7 +3,7 @@
 Each job of ``jobs.json`` is profiled without a GPU (`cosim profile`, 2 minutes for all) and simulated on each
 GPU named (of the catalogue, or a file; default ``h100-sxm-pytorch`` and ``h100-sxm``): its iteration, and its
 products, attention and element-wise kernels, how many and their milliseconds. ``--only=NAME,NAME`` takes
-those jobs. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
+those jobs. ``--measured=h200`` (or ``h100-again``): measured there. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
 ResNet-50 needs torchvision, and is left out where that isn't installed. The word ``kernels``: products,
 attention and element-wise kernels alone, beside the package and the published tables. The word ``catalogue``:
 jobs that the catalogue of models can say, without a profile: iteration and memory.
@@ -26,9 +26,10 @@ from cosim.experiment.measured_jobs import MeasuredIteration, MeasuredJob
 from cosim.gpu.catalogue import read
 from cosim.gpu.gpus import Gpu, GpuTable
 from tests.validation.one_gpu import alone
+from tests.validation.one_gpu.fit import fitted as fit_powers
 from tests.validation.one_gpu.jobs import HERE, KINDS, Job, jobs
 
-WAITS_FOR_HOST = ("small", "gpt2-124m-foreach")
+WAITS_FOR_HOST = ("small", "gpt2-124m-by-tensor", "gpt2-350m-by-tensor")
 FITTED = {
     "h100-sxm-pytorch": (
         "gpt2-124m", "llama-1b", "llama-8b-6", "llama-8b-12-checkpoint", "resnet-50", "small",
@@ -109,12 +110,19 @@ def main(arguments: Sequence[str]) -> None:
         if not words:
             return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        found = jobs(HERE / "h100", folder)
+        folder = Path(options.get("profiles", name))
+        found = jobs(HERE / options.get("measured", "h100"), folder)
         if importlib.util.find_spec("torchvision") is None:
             found = [job for job in found if "resnet" not in job.name]
         if "only" in options:
             found = [job for job in found if job.name in options["only"].split(",")]
+        if "fit" in words:
+            seen_jobs = [job for job in found if job.name in FITTED["h100-sxm-pytorch"]]
+            told = fit_powers(seen_jobs, read("h100-sxm-pytorch")).efficiency
+            print(f"fitted to {', '.join(job.name for job in seen_jobs)}:")
+            for name in ("memory_training", "element_rate", "arithmetic_power", "memory_power"):
+                print(f"  {name} {getattr(told, name):.4g}")
+            return
         gpus = words or ["h100-sxm-pytorch", "h100-sxm"]
         seen: dict[str, Sequence[str]] = {**FITTED}
         if "fit" in options:

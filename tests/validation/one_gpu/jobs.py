@@ -15,11 +15,12 @@ import cosim
 from cosim.formats.pytorch.kernel_times import kind_of
 from cosim.formats.pytorch.kineto import Work
 from cosim.gpu.gpus import Gpu
+from cosim.gpu.job_clock import at_clock
 from cosim.gpu.kernels import KernelKind
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler import file
 from cosim.profiler.lower import KernelRow
-from cosim.profiler.workload import COMPILED, kernel_ps
+from cosim.profiler.workload import COMPILED, KernelTimes
 from cosim.units import PS_PER_S
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +39,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Job:
-    """A script with its arguments; ``profile``: where its profile is put; ``catalogue``: the same by the
+    """A script with its arguments; ``profiled_to``: where its profile is put; ``catalogue``: the same by the
     catalogue of models, where that can say it.
     """
 
@@ -46,7 +47,7 @@ class Job:
     script: str
     arguments: str
     measured: Path
-    profile: Path
+    profiled_to: Path
     catalogue: dict[str, object] | None = None
 
     @cached_property
@@ -69,8 +70,13 @@ class Job:
         """Mean, while it was timed."""
         return float(str(self._record["clock_mhz"]))
 
+    @property
+    def watts(self) -> float:
+        """Mean, while it was timed."""
+        return float(str(self._record["watts"]))
+
     @cached_property
-    def _kernels(self) -> list[tuple[str, float]]:
+    def kernels(self) -> list[tuple[str, float]]:
         """Name and seconds of each, in order."""
         names: Any = self._record["names"]
         rows: Any = self._record["kernels"]
@@ -79,7 +85,7 @@ class Job:
     def measured_kernels(self) -> dict[str, Taken]:
         """By kind. A sum of parts that a split product leaves counts with it, but is no product more."""
         taken = []
-        for name, seconds in self._kernels:
+        for name, seconds in self.kernels:
             copy = name.startswith(("Memcpy", "Memset"))
             kind = kind_of(Work(0, 1, name, "7", 1, copy=copy))
             what = KINDS[2] if kind is None else _KIND.get(kind, KINDS[2])
@@ -87,40 +93,42 @@ class Job:
         return _by_kind(taken)
 
     @cached_property
-    def _profile(self) -> file.Profile:
+    def profile(self) -> file.Profile:
         """By `cosim profile`, without a GPU, unless it is there already."""
-        if not self.profile.exists():
+        if not self.profiled_to.exists():
             command = [sys.executable, "-m", "cosim", "profile", self.script, "-q", "--keep-all"]
-            command += ["-o", str(self.profile), "--", *self.arguments.split()]
+            command += ["-o", str(self.profiled_to), "--", *self.arguments.split()]
             subprocess.run(command, check=True, cwd=ROOT)
-        return file.read(self.profile)
+        return file.read(self.profiled_to)
 
     @property
-    def _profiled(self) -> Iterator[tuple[KernelRow, int]]:
+    def profiled(self) -> Iterator[tuple[KernelRow, int]]:
         """Each kernel of the profile, and how often."""
-        for step in self._profile.programs[0].steps:
+        for step in self.profile.programs[0].steps:
             for row, times in step.kernels:
-                yield self._profile.kernels[row], times
+                yield self.profile.kernels[row], times
 
     def simulated_kernels(self, gpu: Gpu) -> dict[str, Taken]:
-        """By kind, as the profile has them on a GPU."""
-        taken = []
-        for kernel, times in self._profiled:
+        """By kind, as the profile has them on a GPU at the clock that each has alone: an iteration is traced
+        after a pause, and its kernels are faster than those of the ones timed, by as much as its power allows.
+        """
+        taken, timed = [], KernelTimes(gpu if gpu.efficiency.arithmetic_power is None else at_clock(gpu, 1.0), self.name)
+        for kernel, times in self.profiled:
             what = KINDS[1] if "attention" in kernel[1] else KINDS[0 if kernel[1] == "matmul" else 2]
-            taken.append((what, times, times * kernel_ps(kernel, gpu, self.name) / PS_PER_S))
+            taken.append((what, times, times * timed.kernel_ps(kernel) / PS_PER_S))
         return _by_kind(taken)
 
     def fused(self) -> tuple[int, int, float]:
         """Kernels that Inductor made, measured and of the profile; bytes of these in a measured second."""
-        took = [seconds for name, seconds in self._kernels if name.startswith("triton_")]
-        said = [(times, kernel[4]) for kernel, times in self._profiled if kernel[0].startswith(COMPILED)]
+        took = [seconds for name, seconds in self.kernels if name.startswith("triton_")]
+        said = [(times, kernel[4]) for kernel, times in self.profiled if kernel[0].startswith(COMPILED)]
         moved = sum(times * size for times, size in said)
         return len(took), sum(times for times, _ in said), moved / sum(took) if took else 0.0
 
     def scenario(self, gpu: object) -> dict[str, object]:
         """One rank that nobody talks to."""
-        _ = self._profile
-        return self._alone({"kind": "profile", "path": str(self.profile), "gpu": gpu})
+        _ = self.profile
+        return self._alone({"kind": "profile", "path": str(self.profiled_to), "gpu": gpu})
 
     def _alone(self, workload: dict[str, object]) -> dict[str, object]:
         return {
