@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim.gpu.catalogue import read
+from tests.validation.one_gpu.fit import counted
 from tests.validation.one_gpu.jobs import HERE, KINDS, Job, jobs
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
@@ -15,13 +16,19 @@ EAGER = ("llama-8b-6", "llama-70b-2", "gpt2-124m")
 COMPILED = ("llama-8b-6-compiled", "llama-1b-long")
 
 
-def job(name: str, folder: Path) -> Job:
-    return next(one for one in jobs(HERE / "h100", folder) if one.name == name)
+@pytest.fixture(scope="module")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each script is profiled once."""
+    return tmp_path_factory.mktemp("profiles")
+
+
+def job(name: str, folder: Path, gpu: str = "h100") -> Job:
+    return next(one for one in jobs(HERE / gpu, folder) if one.name == name)
 
 
 @pytest.mark.parametrize("name", [*EAGER, *(pytest.param(each, marks=pytest.mark.slow) for each in COMPILED)])
-def test_a_profile_has_the_products_that_an_h100_had_and_their_time(name: str, tmp_path: Path) -> None:
-    one = job(name, tmp_path)
+def test_a_profile_has_the_products_that_an_h100_had_and_their_time(name: str, profiles: Path) -> None:
+    one = job(name, profiles)
     measured, profiled = one.measured_kernels(), one.simulated_kernels(read("h100-sxm-pytorch"))
     assert profiled[KINDS[0]].count == measured[KINDS[0]].count
     assert profiled[KINDS[0]].seconds == pytest.approx(measured[KINDS[0]].seconds, rel=0.06)
@@ -30,6 +37,30 @@ def test_a_profile_has_the_products_that_an_h100_had_and_their_time(name: str, t
     assert one.simulated_s("h100-sxm-pytorch") == pytest.approx(one.seconds, rel=0.07)
 
 
-def test_a_job_that_waits_for_its_host_takes_what_the_host_takes(tmp_path: Path) -> None:
-    one = job("gpt2-124m-by-tensor", tmp_path)  # not fitted to
+def test_a_job_that_waits_for_its_host_takes_what_the_host_takes(profiles: Path) -> None:
+    one = job("gpt2-124m-by-tensor", profiles)  # not fitted to
     assert one.simulated_s("h100-sxm-pytorch") == pytest.approx(one.seconds, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["llama-8b-6", "llama-70b-2"])
+def test_kernels_that_go_through_elements_one_by_one_are_those_that_an_h100_had(
+    name: str, profiles: Path
+) -> None:
+    took, profiled = counted(job(name, profiles))
+    assert took == profiled > 40
+
+
+def test_a_softmax_of_long_rows_reads_them_as_often_as_its_time_says(profiles: Path) -> None:
+    one = job("llama-8b-6", profiles)
+    for operator, kernel in (
+        ("aten._log_softmax", "cunn_SoftMaxForward"), ("aten._log_softmax_backward_data", "cunn_SoftMaxBackward")
+    ):  # fmt: skip
+        moved = sum(times * row[4] for row, times in one.profiled if row[0] == operator)
+        seconds = sum(took for name, took in one.kernels if kernel in name)
+        assert 0.8 < moved * 8 / seconds / read("h100-sxm").memory_rate < 1
+
+
+@pytest.mark.parametrize("name", ["llama-8b-6", "llama-70b-2"])
+def test_an_h200_is_foreseen_by_its_data_sheet_and_an_h100(name: str, profiles: Path) -> None:
+    one = job(name, profiles, "h200")  # nothing was fitted to it
+    assert one.simulated_s("h200-sxm-pytorch") == pytest.approx(one.seconds, rel=0.04)

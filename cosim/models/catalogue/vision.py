@@ -112,7 +112,9 @@ def _products(c: Convolution, batch: int, width: int) -> tuple[Kernel, ...]:
     out = rows * c.outputs * width
     after: list[Kernel] = []
     if c.norm:
-        after.append(memory(3 * out, launches=2, issued=1, returned=(memory(5 * out, launches=2, issued=1),)))
+        back = memory(5 * out, launches=2, issued=1)
+        after.append(memory(out, elements=rows * c.outputs, returned=(back,)))  # mean and variance
+        after.append(memory(2 * out, issued=0, returned=()))
     if c.adds:
         after.append(memory(3 * out))  # backward: two gradients of what both branches read are added
     if c.activation:
