@@ -5,7 +5,8 @@ GPU named (of the catalogue, or a file; default ``h100-sxm-pytorch`` and ``h100-
 products, attention and element-wise kernels, how many and their milliseconds. ``--only=NAME,NAME`` takes
 those jobs. ``--measured=h200`` (or ``h100-again``): measured there. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
 ResNet-50 needs torchvision, and is left out where that isn't installed. The word ``kernels``: products,
-attention and element-wise kernels alone, beside the package and the published tables. The word ``catalogue``:
+attention and element-wise kernels alone, beside the package and the published tables. The word ``fit``: what
+jobs say of the first GPU's operators and power. The word ``catalogue``:
 jobs that the catalogue of models can say, without a profile: iteration and memory.
 """
 
@@ -95,7 +96,10 @@ def main(arguments: Sequence[str]) -> None:
     words = [word for word in arguments if not word.startswith("--")]
     options = dict(word.removeprefix("--").split("=", 1) for word in arguments if word.startswith("--"))
     if "kernels" in words:
-        print("\n".join(alone.report(HERE / "h100" / "kernels.json", read("h100-sxm"))))
+        where = options.get("measured", "h100")
+        known = f"{where.partition('-')[0]}-sxm"
+        table = known.replace("-", "_")
+        print("\n".join(alone.report(HERE / where / "kernels.json", read(known), table)))
     if "catalogue" in words:
         for job in jobs(HERE / "h100", HERE):
             if job.catalogue is not None:

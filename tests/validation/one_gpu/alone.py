@@ -23,12 +23,14 @@ PASSES = {
 """Bytes that kernels over bf16 numbers read and write, a number."""
 
 
-def report(measured: Path, gpu: Gpu) -> list[str]:
-    """Mean error and bias by kind, and what element-wise kernels reach of the memory's rate."""
+def report(measured: Path, gpu: Gpu, table: str) -> list[str]:
+    """Mean error and bias by kind, and what element-wise kernels reach of the memory's rate; ``table``: the
+    published one.
+    """
     record = json.loads(measured.read_text())
     return [
         f"{record['device']}, PyTorch {record['torch']}, beside {gpu.name}:",
-        *_products(record, gpu),
+        *_products(record, gpu, table),
         *_attention(record, gpu),
         *_element_wise(record, gpu),
         *_long(record),
@@ -40,14 +42,14 @@ def _line(what: str, ratios: list[float]) -> str:
     return f"  {what:58s} {len(error):4d}  {np.abs(error).mean():6.1%}  {error.mean():+6.1%}"
 
 
-def _products(record: dict[str, list[list[object]]], gpu: Gpu) -> list[str]:
+def _products(record: dict[str, list[list[object]]], gpu: Gpu, table: str) -> list[str]:
     alone = GpuTimer(gpu, "bf16", alone=True)
     cool = gpu.efficiency.model_copy(
         update={"sustained_clock": 1.0, "ragged_rows": 0.0, "fp8_training": 0.78}
     )
     training = GpuTimer(gpu.model_copy(update={"efficiency": cool}), "bf16")
     published = {}
-    with (DATA / "gpus" / "h100_sxm_gemm.csv").open(newline="") as file:
+    with (DATA / "gpus" / f"{table}_gemm.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             published[(*(int(row[name]) for name in "mnk"), row["dtype"])] = float(row["time_us"]) / 1e6
     lines = []
