@@ -202,6 +202,11 @@ class PyTorch(Framework):
     compile: bool = Field(
         False, description="torch.compile of each block: Inductor fuses what is between its products"
     )
+    optimize_ddp: bool = Field(
+        True,
+        description="compile under DDP: graphs are cut where a bucket of gradients is full, which isn't"
+        " written; false: whole, as by torch._dynamo.config.optimize_ddp = False",
+    )
     norm: Literal["fused", "written"] = Field(
         "fused", description="torch.nn.RMSNorm's one kernel, or operators as Hugging Face models write it"
     )
@@ -209,10 +214,26 @@ class PyTorch(Framework):
         "complex",
         description="rotary positions: complex numbers (torchtitan), halves by chunk, slice (Hugging Face)",
     )
+    rotary_tables: Literal["residual", "dtype"] = Field(
+        "residual",
+        description="rotary by halves under autocast: tables of the residual stream's type, fp32 (Hugging"
+        " Face), or of dtype",
+    )
     repeat_kv: bool = Field(
         False, description="keys and values are copied for each query head that uses them"
     )
     fp32_logits: bool = Field(True, description="logits are converted to fp32 before the loss")
+    fused_loss: bool = Field(
+        False,
+        description="cross entropy in one kernel each way, of logits as they are (flash-attn's), or"
+        " PyTorch's: log-softmax, then the targets'",
+    )
+    metrics: NonNegativeInt = Field(
+        0,
+        le=100,
+        description="cross entropies in fp32 that are made of logits beside the loss, forward alone;"
+        " Composer's of a language model: 2",
+    )
     vocabulary_parallel_loss: bool = Field(
         True, description="tp: each rank keeps its logits (loss_parallel), or all are gathered on each"
     )

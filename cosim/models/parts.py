@@ -113,6 +113,9 @@ class Layer:
         What the layer after it reads; 0: as much as a pipeline stage sends to the next.
     backward_inputs, backward_weights
         Backward in two passes, where a schedule parts it.
+    keeps, most
+        Bytes that it keeps of a micro-batch until backward; and the most there is at a time in its backward,
+        with gradients: where the model tells.
     """
 
     name: str
@@ -125,6 +128,8 @@ class Layer:
     output_bytes: int = 0
     backward_inputs: tuple[Piece, ...] = ()
     backward_weights: tuple[Piece, ...] = ()
+    keeps: int = 0
+    most: int = 0
 
     @property
     def num_parameters(self) -> int:

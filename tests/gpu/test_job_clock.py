@@ -89,6 +89,4 @@ def test_a_model_of_the_catalogue_runs_at_the_clock_of_its_own_kernels() -> None
 )
 def test_powers_that_say_nothing_are_refused(efficiency: dict[str, float], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        Gpu.model_validate(
-            {"peak_flops": {"bf16": 1e15}, "memory_rate": "3TB/s", "efficiency": efficiency}
-        )
+        Gpu.model_validate({"peak_flops": {"bf16": 1e15}, "memory_rate": "3TB/s", "efficiency": efficiency})

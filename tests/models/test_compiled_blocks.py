@@ -15,8 +15,9 @@ from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.frameworks import PyTorch
 from cosim.models.parts import Exchange, Layer, Piece
 from cosim.models.pytorch.blocks import EagerBlocks
-from cosim.models.pytorch.compiled import CompiledBlocks
+from cosim.models.pytorch.compiled import GIVEN_UP, CompiledBlocks
 from cosim.workload.check import check
+from tests.profiler.profiled import needs_torch
 from tests.validation.crosscheck import CASES, Tally
 
 # What Inductor of torch 2.13 schedules beside products and attention for a block of `compiled`'s sizes (512
@@ -31,6 +32,20 @@ SCHEDULED = {
     "sliced": ([*NORMS, *HALVES, *ENDS], [5242880, *HALVES, 3148800, 3148800, *SUMS]),
     "chunked": ([*NORMS, *HALVES, *ENDS], [5242880, *HALVES, 3148800, 3148800, *SUMS]),
 }
+CASTS = [1572864, 786432, 786432, 1572864, 3145728, 3145728, 3145728]
+AUTOCAST = {
+    "forward": [1576960, 2101248, *HALVES, 3145728, 3145728, *CASTS],
+    "backward": [1572864, 5242880, 5246976, *HALVES, 4722688, 4214784, 10240, 10240, *CASTS],
+}
+"""The same of `compiled-autocast-halves`, two sequences at a time."""
+REPEATED = {
+    "forward": ([1114112, 851968, 786432], [1572864, 786432, 2162688, 1114112, 1572864, 1048576, 786432]),
+    "backward": (
+        [1114112, 851968, 524288, 786432],
+        [1572864, 786432, 2162688, 1114112, 1572864, 1048576, 131072, 786432],
+    ),
+}
+"""Rotations of `compiled-repeat-halves` and `compiled-repeat`: keys and values are copied for their heads."""
 
 
 TWO_RANKS = {
@@ -84,6 +99,66 @@ def test_fused_kernels_are_those_that_inductor_schedules(rotary: str) -> None:
     assert between_products(made.backward) == Counter(backward)
 
 
+def test_under_autocast_the_residual_is_wide_and_weights_are_cast() -> None:
+    spec = workload(rotary="chunked")
+    cut = Cut(Parallel(), batch=2, sequence=256, keys=256, width=2)
+    framework = PyTorch.model_validate({"compile": True, "rotary": "chunked"})
+    made = CompiledBlocks(spec.model, cut, framework, autocast=True).layer(0)  # type: ignore[arg-type]
+    for way, wanted in AUTOCAST.items():
+        assert between_products(getattr(made, way)) == Counter(wanted)
+
+
+@pytest.mark.parametrize("rotary", ["chunked", "complex"])
+def test_repeated_keys_are_made_by_the_kernel_that_turns_them(rotary: str) -> None:
+    cut = Cut(Parallel(fsdp=8), batch=2, sequence=256, keys=256, width=2)
+    for way, wanted in REPEATED.items():
+        found = []
+        for repeated in (True, False):
+            framework = PyTorch.model_validate({"compile": True, "rotary": rotary, "repeat_kv": repeated})
+            blocks = CompiledBlocks(workload().model, cut, framework, autocast=False)  # type: ignore[arg-type]
+            found.append(between_products(getattr(blocks.layer(0), way)))
+        forward, backward = SCHEDULED[rotary]
+        own = HALVES if rotary == "chunked" else [*COMPLEX, *([131072] if way == "backward" else [])]
+        assert not Counter(own) - Counter(forward if way == "forward" else backward)
+        assert found[0] == found[1] - Counter(own) + Counter(wanted[rotary == "complex"])
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+def test_gradients_become_ready_in_the_order_of_autograds_queue() -> None:
+    """A compiled block gives all of them up at once; DDP's buckets of it are those that it builds anew."""
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    names = ["attention norm", "mlp norm", "queries", "keys", "values", "projection"]
+    names += ["mlp gate", "mlp up", "mlp down"]
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norms = nn.ModuleList(nn.RMSNorm(16) for _ in range(2))
+            shapes = ((16, 16), (16, 8), (16, 8), (16, 16), (16, 32), (16, 32), (32, 16))
+            self.products = nn.ModuleList(nn.Linear(*shape, bias=False) for shape in shapes)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            q, k, v, o, gate, up, down = self.products
+            inner = self.norms[0](x)
+            a, b, c = (w(inner).unflatten(-1, (-1, 4)).transpose(1, 2) for w in (q, k, v))
+            y = functional.scaled_dot_product_attention(a, b, c, is_causal=True, enable_gqa=True)
+            x = x + o(y.transpose(1, 2).flatten(-2))
+            inner = self.norms[1](x)
+            return x + down(functional.silu(gate(inner)) * up(inner))
+
+    model = nn.Sequential(nn.Linear(16, 16), Block())
+    model[1].compile(backend="aot_eager")
+    seen: list[str] = []
+    for name, parameter in zip(names, model[1].parameters(), strict=True):
+        parameter.register_post_accumulate_grad_hook(lambda _, name=name: seen.append(name))
+    model(torch.randn(2, 8, 16)).sum().backward()
+    assert tuple(seen) == GIVEN_UP
+
+
 def test_tensor_parallel_ranks_sum_gradients_as_they_bring_them_into_order() -> None:
     made = block(CompiledBlocks, "complex", tp=2)
     for way, wanted in TWO_RANKS.items():
@@ -117,10 +192,8 @@ def test_what_is_not_saved_by_operator_runs_again_beside_gradients() -> None:
     assert between_products(made.backward) == Counter(
         [15728640, 5512192, *turned, *turned, 4722176, 5533696, 13824, 13824]
     )
-    assert blocks.checkpointed_bytes(0) == EagerBlocks.checkpointed_bytes(blocks, 0)
     eager = EagerBlocks(spec.model, cut, framework, autocast=False)  # type: ignore[arg-type]
-    eager.layer(0)
-    assert eager.checkpointed_bytes(0) == blocks.checkpointed_bytes(0)
+    assert eager.layer(0).keeps == made.keeps
 
 
 def test_a_sum_over_few_rows_is_one_kernel() -> None:
@@ -160,8 +233,11 @@ def test_a_compiled_job_has_fewer_launches_and_the_eager_ones_exchanges() -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"parallel": {"dp": 8}}, "parallel.fsdp: DDP cuts graphs by bucket"),
-        ({"parallel": {}}, "parameter_dtype: bf16, or parallel.fsdp"),
+        ({"parallel": {"dp": 8}}, "parallel.fsdp, or optimize_ddp: false: DDP cuts graphs by bucket"),
+        (
+            {"parallel": {}, "recompute": "full"},
+            "parameter_dtype: bf16, or parallel.fsdp, with tp or recompute: not autocast",
+        ),
         ({"parallel": {"fsdp": 4, "tp": 2, "sp": False}}, "parallel.sp: true"),
         (
             {
@@ -171,10 +247,17 @@ def test_a_compiled_job_has_fewer_launches_and_the_eager_ones_exchanges() -> Non
             "async_tensor_parallel: false",
         ),
         ({"attention": "unfused"}, "attention: one that is fused"),
-        ({"model": "gpt3-175b"}, "norm: rms"),
+        ({"model": "gpt3-175b"}, "or as a GPT's, alone on a GPU"),
+        (
+            {
+                "model": {"kind": "gpt3-1.7b", "kv_heads": 8, "dropout": False},
+                "parallel": {},
+                "framework": {"kind": "pytorch", "compile": True},
+            },
+            "kv_heads as many as heads",
+        ),
         ({"model": "mixtral-8x7b"}, "no experts"),
         ({"framework": {"kind": "pytorch", "compile": True, "rotary": "none"}}, "rotary positions"),
-        ({"framework": {"kind": "pytorch", "compile": True, "repeat_kv": True}}, "repeat_kv: false"),
         ({"framework": {"kind": "pytorch", "compile": "inductor"}}, "compile"),
         ({"framework": {"kind": "megatron", "compile": True}}, "compile"),
     ],

@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from cosim.models.catalogue.cut import Cut, Parallel, Recompute
-from cosim.models.catalogue.memory import activation_bytes
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.frameworks import PyTorch
 from cosim.models.parts import Layer, Piece
@@ -97,7 +96,7 @@ def test_saved_are_as_many_bytes_as_pytorch_saves() -> None:
     )
     ours = blocks("selective")
     layer = ours.layer(0)
-    assert activation_bytes(ours, 0) == x.nbytes + held
+    assert layer.keeps == x.nbytes + held
     with FlopCounterMode(display=False) as counter:
         checkpoint(block, x, use_reentrant=False, context_fn=context).sum().backward()
     once = 2 * BATCH * SEQUENCE * sum(rows * columns for rows, columns in shapes)
@@ -109,7 +108,7 @@ def test_less_is_kept_than_of_all_and_less_is_run_again_than_all() -> None:
     for how in ("full", "selective", "none"):
         made = blocks(how)
         layer = made.layer(0)
-        kept.append(activation_bytes(made, 0))
+        kept.append(layer.keeps)
         again.append((flops(layer.recompute), launches(layer)))
     assert kept == sorted(kept)
     assert again == sorted(again, reverse=True)
@@ -120,10 +119,10 @@ def test_the_last_of_so_many_blocks_is_checkpointed() -> None:
     spec = make(recompute="full", framework={"kind": "pytorch", "checkpoint_every": 2})
     layers = spec.job().stages[0][0][1:-1]
     assert [bool(layer.recompute) for layer in layers] == [False, True, False, True]
-    kept = [
-        make(recompute=how, framework={"kind": "pytorch", "checkpoint_every": every}).job().memory.activations
-        for how, every in (("full", 1), ("full", 2), ("full", 4), ("none", 1))
-    ]
+    kept = []
+    for how, every in (("full", 1), ("full", 2), ("full", 4), ("none", 1)):
+        made = make(recompute=how, framework={"kind": "pytorch", "checkpoint_every": every})
+        kept.append(sum(layer.keeps for layer in made.job().stages[0][0]))
     assert kept == sorted(kept)
     assert len(set(kept)) == len(kept)
     told = dict(make(recompute="none", framework={"kind": "pytorch", "checkpoint_every": 2}).idle_settings())

@@ -16,7 +16,7 @@ import pytest
 
 from cosim.context import HERE
 from cosim.models.catalogue.workload import ModelWorkload
-from cosim.models.pytorch.compiled import row_blocks
+from cosim.models.pytorch.rows import row_blocks
 from cosim.profiler.file import Profile
 from cosim.profiler.workload import counted_flops, named_gpu
 from cosim.workload.program import Operation, OpKind
@@ -116,8 +116,10 @@ CHECKPOINTED = ("fsdp-selective", "fsdp-tp-selective", "fsdp-every-second")
 run again, is told to another phase in a profile than in the catalogue: kernels' bytes are compared in all."""
 
 
-def agree(found: Compared, launches: int, *, by_phase: bool = True) -> None:
-    """``launches``: of what the script does beside the model, its random batch; the host has to issue it."""
+def agree(found: Compared, launches: int, *, by_phase: bool = True, alone: bool = False) -> None:
+    """``launches``: of what the script does beside the model, its random batch; the host has to issue it.
+    ``alone``: without exchanges the GPU may wait for a launch more, where steps are put together otherwise.
+    """
     for theirs, ours in zip(found.profiled, found.catalogue, strict=True):
         assert ours.flops == theirs.flops
         assert ours.exchanged == theirs.exchanged
@@ -126,8 +128,9 @@ def agree(found: Compared, launches: int, *, by_phase: bool = True) -> None:
         # A batch and single numbers that are read beside the model are most of what differs, in one phase.
         if by_phase:
             assert ours.bytes_moved == pytest.approx(theirs.bytes_moved, rel=5e-4)
-    beside = launches * named_gpu("h100-sxm").host.operator_time
-    assert found.times[1] + beside == pytest.approx(found.times[0], rel=1e-3)
+    each = named_gpu("h100-sxm").host.operator_time
+    more = 1.01 * each if alone else 0.0
+    assert found.times[1] + launches * each == pytest.approx(found.times[0], rel=1e-3, abs=more)
 
 
 @needs_torch
@@ -155,12 +158,16 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
     [
         "8b-fsdp", "compiled-pp", "compiled-tp", "compiled-tp-pp", "compiled-checkpoint",
         "compiled-selective", "compiled-selective-tp", "compiled-checkpoint-tp", "8b-compiled",
+        "compiled-autocast", "compiled-autocast-halves", "compiled-ddp", "compiled-ddp-bf16",
+        "compiled-gpt", "compiled-gpt-bf16", "compiled-repeat", "compiled-repeat-halves",
+        "compiled-repeat-selective", "compiled-repeat-tp",
         "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", *LOOPED, *CHECKPOINTED,
     ],
 )  # fmt: skip
 def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:
     found = compare(CASES[name])
-    agree(found, launches=1, by_phase=name not in (*LOOPED, *CHECKPOINTED))
+    alone = CASES[name].world_size == 1
+    agree(found, launches=1, by_phase=name not in (*LOOPED, *CHECKPOINTED), alone=alone)
     assert abs(found.difference) < TOLERANCE
 
 

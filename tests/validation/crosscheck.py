@@ -47,6 +47,10 @@ LLAMA_70B = {
     "layers": 4, "hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 28672, "vocab": 128256, "seq": 8192,
 }  # fmt: skip
 
+GPT = {
+    "norm": "layer", "gated": False, "biases": True, "positions": 256, "tied": False, "dropout": False,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Case:
@@ -268,6 +272,51 @@ CASES: dict[str, Case] = {
     "compiled-alone": _titan(
         "--compile --bf16 --fused", {}, world=1, micro_batches=2, batch=2,
         framework={"compile": True, "parameter_dtype": "bf16", "optimizer": "fused"},
+    ),
+    "compiled-autocast": _titan(
+        "--compile --fused", {}, world=1, batch=2, sizes={"layers": 4},
+        framework={"compile": True, "optimizer": "fused"},
+    ),
+    "compiled-autocast-halves": _titan(
+        "--compile --rotary chunked", {}, world=1, micro_batches=2, sizes={"layers": 3},
+        framework={"compile": True, "rotary": "chunked", "rotary_tables": "dtype"},
+    ),
+    "compiled-gpt": Case(
+        1, {}, framework={"compile": True, "optimizer": "fused"}, sizes={"kv_heads": 8, "layers": 4},
+        micro_batches=2, script="gpt_alone.py", given={"model": GPT},
+    ),
+    "compiled-gpt-bf16": Case(
+        1, {}, ("--bf16",), {"compile": True, "optimizer": "fused", "parameter_dtype": "bf16"},
+        {"kv_heads": 8, "layers": 3, "ffn": 2048}, micro_batches=2, script="gpt_alone.py",
+        given={"model": GPT},
+    ),
+    "compiled-ddp": _titan(
+        "--compile --whole-graphs --dp 8", {"dp": 8}, batch=2,
+        framework={"compile": True, "optimize_ddp": False},
+    ),
+    "compiled-ddp-bf16": _titan(
+        "--compile --whole-graphs --dp 8 --bf16 --fused --rotary chunked", {"dp": 8}, micro_batches=2,
+        framework={
+            "compile": True, "optimize_ddp": False, "parameter_dtype": "bf16", "optimizer": "fused",
+            "rotary": "chunked",
+        },
+    ),
+    "compiled-repeat": _titan(
+        "--compile --fused --repeat", {}, world=1, batch=2, sizes={"layers": 4},
+        framework={"compile": True, "optimizer": "fused", "repeat_kv": True},
+    ),
+    "compiled-repeat-halves": _titan(
+        "--compile --repeat --rotary chunked --checkpoint", {"fsdp": 8}, given={"recompute": "full"}, batch=2,
+        framework={"compile": True, "repeat_kv": True, "rotary": "chunked"},
+    ),
+    "compiled-repeat-selective": _titan(
+        "--compile --repeat --rotary chunked --checkpoint --selective", {"fsdp": 8}, batch=2,
+        given={"recompute": "selective"},
+        framework={"compile": True, "repeat_kv": True, "rotary": "chunked"},
+    ),
+    "compiled-repeat-tp": _titan(
+        "--compile --repeat --tp 2 --rotary chunked", {"fsdp": 4, "tp": 2}, batch=2,
+        framework={"compile": True, "repeat_kv": True, "rotary": "chunked"},
     ),
     "compiled-tp": _titan("--compile --tp 2", {"fsdp": 4, "tp": 2}, framework={"compile": True}, batch=2),
     "compiled-tp-pp": _titan(

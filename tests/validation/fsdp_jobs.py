@@ -84,6 +84,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         "parallel": {"fsdp": row.gpus, "reshard": "FULL_SHARD" in job["extra"]},
         "framework": {
             "kind": "pytorch", "fsdp_version": 1, "backward_prefetch": "late", "parameter_dtype": "fp32",
+            "fused_loss": True, "metrics": 2,
             "stalls": STALLS,
         },
         "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",

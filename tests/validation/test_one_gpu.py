@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from cosim.gpu.catalogue import read
+from cosim.models.catalogue.workload import ModelWorkload
 from tests.validation.one_gpu.fit import counted
 from tests.validation.one_gpu.jobs import HERE, KINDS, Job, jobs
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
 
+WORKSPACE = 2 * 32 * 2**20
+"""Bytes of cuBLAS's workspaces, 32 MiB for each of two threads, which the catalogue hasn't."""
 EAGER = ("llama-8b-6", "llama-70b-2", "gpt2-124m")
 COMPILED = ("llama-8b-6-compiled", "llama-1b-long")
 
@@ -53,8 +56,9 @@ def test_kernels_that_go_through_elements_one_by_one_are_those_that_an_h100_had(
 def test_a_softmax_of_long_rows_reads_them_as_often_as_its_time_says(profiles: Path) -> None:
     one = job("llama-8b-6", profiles)
     for operator, kernel in (
-        ("aten._log_softmax", "cunn_SoftMaxForward"), ("aten._log_softmax_backward_data", "cunn_SoftMaxBackward")
-    ):  # fmt: skip
+        ("aten._log_softmax", "cunn_SoftMaxForward"),
+        ("aten._log_softmax_backward_data", "cunn_SoftMaxBackward"),
+    ):
         moved = sum(times * row[4] for row, times in one.profiled if row[0] == operator)
         seconds = sum(took for name, took in one.kernels if kernel in name)
         assert 0.8 < moved * 8 / seconds / read("h100-sxm").memory_rate < 1
@@ -64,3 +68,29 @@ def test_a_softmax_of_long_rows_reads_them_as_often_as_its_time_says(profiles: P
 def test_an_h200_is_foreseen_by_its_data_sheet_and_an_h100(name: str, profiles: Path) -> None:
     one = job(name, profiles, "h200")  # nothing was fitted to it
     assert one.simulated_s("h200-sxm-pytorch") == pytest.approx(one.seconds, rel=0.04)
+
+
+@pytest.mark.parametrize("measured", ["h100", "h100-again", "h200"])
+def test_the_catalogue_needs_the_memory_that_was_measured(measured: str) -> None:
+    found = [one for one in jobs(HERE / measured, HERE) if one.catalogue is not None]
+    for one in found:
+        assert one.catalogue is not None
+        given = {
+            "gpu": "h100-sxm",
+            "memory": "ignore",
+            "batch": one.catalogue["micro_batch"],
+            **one.catalogue,
+        }
+        needed = ModelWorkload.model_validate(given).memory_needed()
+        # Queries, keys and values have an input cast for each, where the script's two products have two.
+        assert needed + WORKSPACE == pytest.approx(one.memory_bytes, rel=0.022), one.name
+        if "--compile" in one.arguments:
+            assert needed + WORKSPACE == pytest.approx(one.memory_bytes, rel=0.001), one.name
+
+
+@pytest.mark.parametrize(
+    "name", [f"{each}-compiled" for each in ("gpt2-124m", "llama-1b", "llama-8b-6", "llama-3b-14")]
+)
+def test_compiled_blocks_under_autocast_take_the_measured_time(name: str, tmp_path: Path) -> None:
+    one = job(name, tmp_path)
+    assert one.by_catalogue("h100-sxm-pytorch")[0] == pytest.approx(one.seconds, rel=0.02)

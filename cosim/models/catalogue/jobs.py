@@ -35,6 +35,8 @@ from cosim.models.parts import Exchange, Layer
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.compiled import CompiledBlocks
 from cosim.models.pytorch.looped import LoopedStage
+from cosim.models.pytorch.memory import eager_memory
+from cosim.models.pytorch.operators import FP32
 from cosim.models.pytorch.parted import PartedStage
 from cosim.models.pytorch.stage import EagerStage
 from cosim.models.pytorch.symmetric import AsyncBlocks
@@ -222,8 +224,9 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
         clip=framework.clip_gradients,
         optimizer=framework.optimizer,
     )
-    keeps = Kept(kept, kept, False, spec.micro_batches, width, 2 * kept)
-    memory = training_memory(blocks, made, keeps)
+    outputs = logits * (spec.micro_batches if framework.merge_outputs else 1)
+    metric = 2 * FP32 * logits // width if framework.metrics else 0
+    memory = eager_memory(made, training, parallel, outputs, metric)
     kernels = "eager PyTorch, one for each operator"
     if framework.compile:
         kernels = "PyTorch, of blocks those that Inductor fuses"

@@ -44,7 +44,10 @@ def adam_bytes(parameter_width: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of the fullest GPU; ``remote``: what it has elsewhere, beside its own."""
+    """Bytes of the fullest GPU; ``remote``: what it has elsewhere, beside its own.
+
+    ``moment``: when it is fullest, where that was asked; ``other_moments``: its bytes at others.
+    """
 
     weights: int = 0
     gradients: int = 0
@@ -52,6 +55,8 @@ class Memory:
     activations: int = 0
     cache: int = 0
     remote: int = 0
+    moment: str = ""
+    other_moments: tuple[tuple[str, int], ...] = ()
 
     @property
     def total(self) -> int:
@@ -68,7 +73,9 @@ class Memory:
         }
         shown = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items() if size)
         beside = f"; {format_size(self.remote)} in remote memory" if self.remote else ""
-        return f"{format_size(self.total)}: {shown}{beside}"
+        when = f" in {self.moment}" if self.moment else ""
+        others = "".join(f"; in {name} {format_size(size)}" for name, size in self.other_moments)
+        return f"{format_size(self.total)}{when}: {shown}{beside}{others}"
 
 
 @dataclass(frozen=True, slots=True)

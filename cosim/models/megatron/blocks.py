@@ -8,6 +8,7 @@ from cosim.models.frameworks import PyTorch
 from cosim.models.megatron.operators import LocalOperators
 from cosim.models.parts import Layer
 from cosim.models.pytorch.blocks import EagerBlocks, Writer
+from cosim.models.pytorch.operators import FP32
 from cosim.models.pytorch.tape import Tensor
 
 
@@ -16,6 +17,16 @@ class LocalBlocks(EagerBlocks):
 
     def __init__(self, model: TransformerModel, cut: Cut) -> None:
         super().__init__(model, cut, PyTorch(), autocast=False)
+
+    @property
+    def mlp_tensors(self) -> int:
+        """What GeLU reads and makes."""
+        return 2
+
+    @property
+    def logits_bytes(self) -> int:
+        """As the product makes them, converted, and their log-softmax."""
+        return self.cut.tokens * self.vocabulary // self.tp * (self.cut.width + 2 * FP32)
 
     def layer(self, number: int) -> Layer:
         """Attention and MLP, each with its norm before and its residual after."""

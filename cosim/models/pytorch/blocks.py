@@ -31,20 +31,6 @@ class EagerBlocks(Blocks):
     def __init__(self, model: TransformerModel, cut: Cut, framework: PyTorch, *, autocast: bool) -> None:
         super().__init__(model, cut)
         self.framework, self.autocast = framework, autocast
-        self.saved: dict[int, int] = {}
-        """Bytes that a selective checkpoint of each block saves of a micro-batch."""
-
-    @property
-    def mlp_tensors(self) -> int:
-        """Gate, its activation, what it gates, and the product; or what GeLU reads and makes."""
-        return 4 if self.model.gated else 2
-
-    @property
-    def logits_bytes(self) -> int:
-        """As the product makes them, converted, and their log-softmax."""
-        shared = self.tp if self.framework.vocabulary_parallel_loss else 1
-        each = self.cut.width + FP32 + (FP32 if self.framework.fp32_logits else 0)
-        return self.cut.tokens * self.vocabulary // shared * each
 
     def layer(self, number: int) -> Layer:
         """One block."""
@@ -56,21 +42,12 @@ class EagerBlocks(Blocks):
             out = mixture(made, self.model.experts, between, inner)
         else:
             out = made.mlp(between, inner, self.model.ffn)
-        self.saved[number] = made.tape.saved
         return made.layer(out, again=self.again(number))
 
     def again(self, number: int) -> Recompute:
         """What backward runs again of a block: all of it, what isn't saved by operator, or nothing."""
         last_of_some = (number + 1) % self.framework.checkpoint_every == 0
         return self.cut.recompute if last_of_some and isinstance(self.cut.recompute, str) else "none"
-
-    def checkpointed_bytes(self, number: int) -> int | None:
-        """See :meth:`Blocks.checkpointed_bytes`; by operator, with what is saved."""
-        again = self.again(number)
-        if again == "none":
-            return None
-        saved = self.saved[number] if again == "selective" else 0
-        return self.cut.own_tokens * self.model.hidden * self.cut.width + saved
 
     def written(self, name: str) -> Writer:
         """A block that is to be written."""
@@ -105,6 +82,10 @@ class EagerBlocks(Blocks):
         logits = made.at.linear(made.view(whole, (self.cut.tokens, m.hidden)), matrix)
         if not framework.vocabulary_parallel_loss:
             logits = made.split.whole_columns(logits)
+        for _ in range(framework.metrics):
+            made.tape.forward.extend(made.at.metric(logits))
+        if framework.fused_loss:
+            return made.layer(made.at.fused_cross_entropy(logits))
         if framework.fp32_logits:
             logits = made.at.cast(logits, FP32)
         at_once = framework.vocabulary_parallel_loss
@@ -135,7 +116,7 @@ class Writer:
         made: int = 0, copied: bool = False,
     ) -> Tensor:  # fmt: skip
         """A parameter of that shape on this rank; not ``own``: another layer has it."""
-        tensor = Tensor(shape, self.kept)
+        tensor = Tensor(shape, self.kept, parameter=True)
         weight = Weight(f"{self.name} {name}", shape[0], tensor.count, summed, expert, made, copied)
         if own:
             self.weights.append(weight)
@@ -144,7 +125,8 @@ class Writer:
 
     def view(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The same numbers."""
-        return self.tape.run((), Tensor(shape, x.width), (x,), lambda _: (), keeps=False)
+        out = Tensor(shape, x.width, base=x.base or x)
+        return self.tape.run((), out, (x,), lambda _: (), keeps=False)
 
     def norm(self, x: Tensor, name: str) -> Tensor:
         """RMS or layer norm."""
@@ -224,7 +206,9 @@ class Writer:
     def _rotated(self, x: Tensor) -> Tensor:
         if self.framework.rotary == "complex":
             return self.at.rotated_complex(x)
-        return self.at.rotated_halves(x, sliced=self.framework.rotary == "sliced")
+        framework = self.framework
+        narrow = framework.rotary_tables == "dtype"
+        return self.at.rotated_halves(x, sliced=framework.rotary == "sliced", narrow=narrow)
 
     def _unfused(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Scores, scale, mask, softmax in fp32, product: each its own kernel."""
@@ -243,7 +227,13 @@ class Writer:
         experts = sum(weight.count for weight in self.weights if weight.expert)
         whole, some = self.tape.kept
         events = {"none": [], "full": self.tape.forward[:whole], "selective": self.tape.again[:some]}[again]
-        parts: tuple[Part, ...] = ("inputs", "weights") if self.cut.parallel.schedule in PARTED else ()
+        parted = self.cut.parallel.schedule in PARTED
+        parts: tuple[Part, Part] = ("inputs", "weights")
+        state = self.input().size_bytes
+        keeps = {"none": self.tape.held_bytes, "full": state, "selective": state + self.tape.saved}
+        inputs, weights = (
+            pieces(self.name, self.tape.backward(out, part=part)) if parted else () for part in parts
+        )
         return Layer(
             self.name,
             pieces(self.name, self.tape.forward),
@@ -252,6 +242,8 @@ class Writer:
             self.blocks.sharded(dense, experts),
             self.blocks.own_experts(experts),
             tuple(self.weights),
-            0,
-            *(pieces(self.name, self.tape.backward(out, part=part)) for part in parts),
+            backward_inputs=inputs,
+            backward_weights=weights,
+            keeps=keeps[again],
+            most=self.tape.most_bytes(out),
         )

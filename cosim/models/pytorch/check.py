@@ -82,6 +82,11 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
             f"{name}: without fsdp gradients have their parameter's type, {framework.parameter_dtype}"
             f" (framework: {{kind: pytorch, parameter_dtype: ...}}), not {spec.gradient_dtype}"
         )
+    for what, is_there in (("fused_loss", framework.fused_loss), ("metrics", framework.metrics)):
+        if is_there and framework.vocabulary_parallel_loss and p.tp > 1:
+            raise ValueError(
+                f"{name}: {what} is of whole logits; `vocabulary_parallel_loss: false` gathers them"
+            )
     if framework.fsdp_version == 1:
         _fits_flat(spec, framework)
     if framework.compile:
@@ -160,12 +165,15 @@ def _fits_async(spec: ModelWorkload, model: TransformerModel, framework: PyTorch
 def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> None:
     """Refuse blocks whose fusions aren't written."""
     p, width = spec.parallel, DTYPE_BYTES[spec.dtype]
+    gpt = model.norm == "layer" and not model.gated and model.biases and model.positions > 0
+    alone = p.world_size == 1 and spec.recompute == "none"
     needed = {
-        "norm: rms": model.norm == "rms",
-        "gated: true": model.gated,
-        "biases: false": not model.biases,
+        "norm: rms, gated: true, no biases or learned positions; or as a GPT's, alone on a GPU": (
+            (gpt and alone)
+            or (model.norm == "rms" and model.gated and not model.biases and model.positions == 0)
+        ),
         "no dropout": not model.dropout,
-        "no learned positions": model.positions == 0,
+        "kv_heads as many as heads": not gpt or model.kv == model.heads,
         "no experts": model.experts is None,
         "no head_norms": not model.head_norms,
         "attention: one that is fused": spec.attention in FUSED,
@@ -174,12 +182,22 @@ def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTo
         "async_tensor_parallel: false": p.tp == 1 or not framework.async_tensor_parallel,
         "fsdp_version: 2": framework.fsdp_version == 2 or p.fsdp == 1,
         "dtype: bf16 or fp16": width == _HALF,
-        "parallel.fsdp: DDP cuts graphs by bucket": p.fsdp > 1 or p.dp == 1,
-        f"parameter_dtype: {spec.dtype}, or parallel.fsdp: autocast's conversions would be fused": (
-            p.fsdp > 1 or DTYPE_BYTES[framework.parameter_dtype] == width
+        "parallel.fsdp, or optimize_ddp: false: DDP cuts graphs by bucket": (
+            p.fsdp > 1 or p.dp == 1 or not framework.optimize_ddp
+        ),
+        f"parameter_dtype: {spec.dtype}, or parallel.fsdp, with tp or recompute: not autocast": (
+            p.fsdp > 1
+            or DTYPE_BYTES[framework.parameter_dtype] == width
+            or (p.tp == 1 and spec.recompute == "none")
         ),
         "rotary positions": framework.rotary != "none",
-        "repeat_kv: false": not framework.repeat_kv or model.kv == model.heads,
+        "rotary_tables: dtype under autocast": (
+            gpt
+            or framework.rotary_tables == "dtype"
+            or framework.rotary == "complex"
+            or p.fsdp > 1
+            or DTYPE_BYTES[framework.parameter_dtype] == width
+        ),
     }
     _need(
         needed,
@@ -201,11 +219,19 @@ def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, 
             "it is of fsdp_version 1; FSDP2 gathers early",
         ),
         "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
+        "fp32_logits": (framework.fused_loss, "fused_loss reads logits as they are"),
+        "optimize_ddp": (not framework.compile or p.fsdp > 1 or p.dp == 1, "nothing is compiled under DDP"),
         "checkpoint_every": (spec.recompute == "none", "recompute is none: nothing is checkpointed"),
         "async_tensor_parallel": (p.tp == 1, "tp is 1: a layer is whole"),
         "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
         "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),
         "rotary": (model.positions > 0, f"{model.name} has learned positions"),
+        "rotary_tables": (
+            framework.rotary not in ("chunked", "sliced")
+            or p.fsdp > 1
+            or framework.parameter_dtype == spec.dtype,
+            "no halves are turned under autocast",
+        ),
         "repeat_kv": (model.kv == model.heads, f"each of {model.name}'s heads has its own keys and values"),
     }
     found = [

@@ -81,9 +81,8 @@ def _best(made: Writer, scores: Tensor, top: int) -> Tensor:
     out = Tensor((scores.shape[0], top), scores.width)
     numbers = out.count * INDEX
     back = [memory(scores.size_bytes), memory(2 * out.size_bytes + numbers)]
-    return made.tape.run(
-        [memory(scores.size_bytes + out.size_bytes + numbers)], out, (scores,), lambda _: back
-    )
+    kernel = memory(scores.size_bytes + out.size_bytes + numbers)
+    return made.tape.run([kernel], out, (scores,), lambda _: back, holds=(), beside=numbers)
 
 
 def _rows(made: Writer, x: Tensor, rows: int) -> Tensor:
@@ -91,7 +90,8 @@ def _rows(made: Writer, x: Tensor, rows: int) -> Tensor:
     out = Tensor((rows, *x.shape[1:]), x.width)
     numbers = rows * INDEX
     back = [memory(x.size_bytes), memory(out.size_bytes + numbers + 2 * x.size_bytes)]
-    return made.tape.run([memory(2 * out.size_bytes + numbers)], out, (x,), lambda _: back)
+    kernel = memory(2 * out.size_bytes + numbers)
+    return made.tape.run([kernel], out, (x,), lambda _: back, holds=(), beside=numbers)
 
 
 def _added(made: Writer, x: Tensor, tokens: int) -> Tensor:
@@ -99,7 +99,8 @@ def _added(made: Writer, x: Tensor, tokens: int) -> Tensor:
     out = Tensor((tokens, *x.shape[1:]), x.width)
     numbers = x.shape[0] * INDEX
     forward = [memory(out.size_bytes), memory(2 * out.size_bytes + 3 * x.size_bytes + numbers)]
-    return made.tape.run(forward, out, (x,), lambda _: [memory(2 * x.size_bytes + numbers)])
+    back = memory(2 * x.size_bytes + numbers)
+    return made.tape.run(forward, out, (x,), lambda _: [back])  # numbers that rows were taken by
 
 
 def _exchanged(made: Writer, x: Tensor, rows: int) -> Tensor:

@@ -61,7 +61,10 @@ class Operators:
         """To another number type."""
         if x.width == width:
             return x
-        moved, wider = x.count * (x.width + width), width > x.width  # to a narrower one has a kernel of its own
+        moved, wider = (
+            x.count * (x.width + width),
+            width > x.width,
+        )  # to a narrower one has a kernel of its own
         kernel, back = (memory(moved, elements=x.count if slow else 0) for slow in (wider, not wider))
         return self.tape.run([kernel], Tensor(x.shape, width), (x,), lambda _: [back], keeps=False)
 
@@ -82,7 +85,7 @@ class Operators:
             bias = None if bias is None else self.cast(bias, self.width)
         rule = self.rule(x, weight, bias, recipe=recipe)
         if bias is not None:  # another operator
-            return self.tape.run(rule.forward, rule.out, (x, weight, bias), rule.backward)
+            return self.tape.run(rule.forward, rule.out, (x, weight, bias), rule.backward, holds=(x, weight))
         self.tape.products += 1
         if self.tape.products % 2 == 0:
             return self.tape.run(rule.forward, rule.out, (x, weight), rule.backward)
@@ -151,7 +154,10 @@ class Operators:
         )  # fmt: skip
         back = replace(attention_backward(forward), flops=again, bytes_moved=moved + gradients)
         saved = out.size_bytes + sums
-        return self.tape.run([forward], out, (q, k, v), lambda _: [back], again=(), saved=saved)
+        return self.tape.run(
+            [forward], out, (q, k, v), lambda _: [back], again=(), saved=saved, holds=(q, k, v, out),
+            beside=sums,
+        )  # fmt: skip
 
     # -- element by element ---------------------------------------------------------------------------
 
@@ -188,7 +194,8 @@ class Operators:
                     yield memory(mine.count * (out.width + mine.width))
 
         kernel = memory(x.size_bytes + y.size_bytes + out.size_bytes, elements=elements)
-        return self.tape.run([kernel], out, (x, y), backward)
+        holds = tuple(one for one, other in ((x, y), (y, x)) if other.grad)
+        return self.tape.run([kernel], out, (x, y), backward, holds=holds)
 
     def scale(self, x: Tensor) -> Tensor:
         """By a number that is known."""
@@ -222,9 +229,9 @@ class Operators:
 
     def inverse_root(self, x: Tensor) -> Tensor:
         """``rsqrt``; backward is ``-0.5 * grad * result.pow(3)``."""
-        two = memory(2 * x.size_bytes)
+        two, out = memory(2 * x.size_bytes), Tensor(x.shape, x.width)
         back = [two, two, memory(3 * x.size_bytes)]
-        return self.tape.run([two], Tensor(x.shape, x.width), (x,), lambda _: back)
+        return self.tape.run([two], out, (x,), lambda _: back, holds=(out,))
 
     def activation(self, x: Tensor) -> Tensor:
         """SiLU or GeLU: backward reads the input again."""
@@ -233,15 +240,16 @@ class Operators:
 
     def dropout(self, x: Tensor) -> Tensor:
         """``native_dropout``: its mask is kept."""
-        kernel = memory(2 * x.size_bytes + x.count * _BOOL)
-        return self.tape.run([kernel], Tensor(x.shape, x.width), (x,), lambda _: [kernel])
+        mask, out = x.count * _BOOL, Tensor(x.shape, x.width)
+        kernel = memory(2 * x.size_bytes + mask)
+        return self.tape.run([kernel], out, (x,), lambda _: [kernel], holds=(), beside=mask)
 
     def softmax(self, x: Tensor, width: int) -> Tensor:
         """Over the last dimension; ``width``: of the result, made in the same kernel."""
         out = Tensor(x.shape, width)
         kernel = memory(x.size_bytes + out.size_bytes + _passes(x, 2))
         back = memory(2 * out.size_bytes + x.size_bytes + _passes(out, 1))
-        return self.tape.run([kernel], out, (x,), lambda _: [back])
+        return self.tape.run([kernel], out, (x,), lambda _: [back], holds=(out,))
 
     def copy(self, x: Tensor, *, back: bool = True) -> Tensor:
         """Made contiguous; ``back``: so is its gradient."""
@@ -297,18 +305,18 @@ class Operators:
             yield memory((2 + own + again) * x.size_bytes + rows + (1 + weights) * read)
 
         forward = memory(2 * x.size_bytes + rows + read)
-        return self.tape.run([forward], Tensor(x.shape, x.width), (x, *vectors), backward)
+        return self.tape.run([forward], Tensor(x.shape, x.width), (x, *vectors), backward, beside=rows)
 
     # -- positions ------------------------------------------------------------------------------------
 
-    def rotated_halves(self, x: Tensor, *, sliced: bool) -> Tensor:
+    def rotated_halves(self, x: Tensor, *, sliced: bool, narrow: bool = False) -> Tensor:
         """``x * cos + cat(-x2, x1) * sin``; x [batch, heads, tokens, head], tables [tokens, head].
 
-        Tables have the type of the residual stream, autocast's being fp32.
+        Tables have the type of the residual stream, autocast's being fp32, or ``narrow`` ones that of x.
         ``sliced``: the halves are slices, each with a gradient of full size (``slice_backward``), and not
         chunks, whose gradients one kernel puts together.
         """
-        width = FP32 if self.autocast else x.width
+        width = FP32 if self.autocast and not narrow else x.width
         table = Tensor((x.shape[-2], x.shape[-1]), width, grad=False)
         straight = self.multiply(x, table)
         half = Tensor((*x.shape[:-1], x.shape[-1] // 2), x.width)
@@ -344,7 +352,9 @@ class Operators:
         """Pairs as complex numbers, in fp32; x [batch, heads, tokens, head], table [tokens, head / 2]."""
         wide = self.cast(x, FP32)
         kernel, conjugated = complex_rotation(x)
-        turned = self.tape.run([kernel], Tensor(wide.shape, FP32), (wide,), lambda _: [conjugated, kernel])
+        turned = self.tape.run(
+            [kernel], Tensor(wide.shape, FP32), (wide,), lambda _: [conjugated, kernel], holds=()
+        )
         return self.cast(turned, x.width)
 
     # -- both ends ------------------------------------------------------------------------------------
@@ -354,21 +364,54 @@ class Operators:
         out = Tensor((*tokens, table.shape[-1]), table.width)
         numbers = out.count // table.shape[-1] * INDEX
         back = memory(2 * out.size_bytes + numbers + table.size_bytes)
-        return self.tape.run([memory(2 * out.size_bytes + numbers)], out, (table,), lambda _: [back])
+        kernel = memory(2 * out.size_bytes + numbers)
+        return self.tape.run([kernel], out, (table,), lambda _: [back], holds=())
 
     def cross_entropy(self, logits: Tensor) -> Tensor:
         """Log-softmax, then the targets' mean; logits [tokens, vocabulary]."""
         logits = self._full(logits)
         rows = logits.count // logits.shape[-1]
-        changed = self.tape.run(
-            [memory(2 * logits.size_bytes + _passes(logits, 2))],
-            Tensor(logits.shape, logits.width),
-            (logits,),
-            lambda _: [memory(3 * logits.size_bytes + _passes(logits, 1))],
-        )
+        changed = Tensor(logits.shape, logits.width)
+        kernel = memory(2 * logits.size_bytes + _passes(logits, 2))
+        again = memory(3 * logits.size_bytes + _passes(logits, 1))
+        self.tape.run([kernel], changed, (logits,), lambda _: [again], holds=(changed,))
         targets = rows * (INDEX + logits.width)
         back = [memory(logits.width), memory(logits.size_bytes + targets)]  # of 1, the gradient of the loss
         return self.tape.run([memory(targets)], Tensor((), logits.width), (changed,), lambda _: back)
+
+    def metric(self, logits: Tensor) -> Iterable[Kernel]:
+        """``composer.metrics.LanguageCrossEntropy`` under autocast, nothing kept: a sum of losses, and
+        how many there are.
+        """
+        rows = logits.count // logits.shape[-1]
+        if logits.width != FP32:
+            yield memory(logits.count * (logits.width + FP32))
+        yield memory(2 * logits.count * FP32 + _passes(Tensor(logits.shape, FP32), 2))
+        yield memory(rows * (INDEX + FP32))
+        yield memory(rows * (INDEX + _BOOL))
+        yield memory(rows * _BOOL + INDEX)
+        yield memory(3 * FP32)
+        yield memory(3 * INDEX)
+
+    def fused_cross_entropy(self, logits: Tensor) -> Tensor:
+        """``flash_attn.losses.cross_entropy``: a kernel reads logits as they are, and makes each row's loss
+        and log-sum-exp; backward reads them again and writes their gradient, not in their place unless asked.
+        Targets to ignore are masked out, and what is left is averaged.
+        """
+        rows = logits.count // logits.shape[-1]
+        row, target, flag = rows * FP32, rows * INDEX, rows * _BOOL
+        masked = [memory(target + flag), memory(2 * row + flag)]
+        forward = [
+            memory(logits.size_bytes + target + 2 * row), *masked,
+            memory(row), memory(target + flag), memory(flag + INDEX), memory(2 * FP32 + INDEX),
+        ]  # fmt: skip
+        back = [
+            memory(2 * FP32 + INDEX),
+            memory(FP32 + row),
+            *masked,
+            memory(2 * logits.size_bytes + target + 2 * row),
+        ]
+        return self.tape.run(forward, Tensor((), FP32), (logits,), lambda _: back, holds=(), beside=row)
 
 
 def _passes(x: Tensor, times: int) -> int:

@@ -81,7 +81,9 @@ class Sharded:
         hide = memory(2 * out.size_bytes + flag)
         whole = Tensor((rows, table.shape[-1]), table.width)
         back = [memory(2 * out.size_bytes + number + whole.size_bytes)]
-        made = self.tape.run([*mask, look, hide], out, (table,), lambda _: back)
+        made = self.tape.run(
+            [*mask, look, hide], out, (table,), lambda _: back, holds=(), beside=number + flag
+        )
         return self.closed(made)
 
     def whole_columns(self, x: Tensor) -> Tensor:
@@ -127,7 +129,9 @@ class Sharded:
             memory(number + flag), memory(flag + column),
             memory(2 * size), memory(3 * size), memory(2 * size + column),
         ]  # fmt: skip
-        return self.tape.run(forward, Tensor((), FP32), (logits,), lambda _: back)
+        return self.tape.run(
+            forward, Tensor((), FP32), (logits,), lambda _: back, holds=(), beside=size, needs=2 * size
+        )
 
     def gather(self, own: Tensor, whole: Tensor) -> list[TapeEvent]:
         """Each rank's tokens on all of them."""

@@ -5,7 +5,10 @@ launches. ``backward`` walks the operators from the last to the first, as PyTorc
 al., "Automatic differentiation in PyTorch", NIPS-W 2017): a tensor that was used n times has its n gradients
 added by n - 1 kernels; nothing is computed for a tensor that needs no gradient.
 
-Not modelled: tensors that are freed, and the caching allocator.
+What operators keep for backward is there until theirs is done (``tools/autograd/derivatives.yaml``), a view
+being the tensor that it is of; ``most_bytes`` follows backward tensor by tensor.
+
+Not modelled: the caching allocator, and what a kernel needs beside its operands and results.
 """
 
 from __future__ import annotations
@@ -38,12 +41,17 @@ TapeEvent = Kernel | Exchange | Mark | Ready | Beside
 
 @dataclass(eq=False, slots=True)
 class Tensor:
-    """A tensor's shape, and bytes of a number; ``grad``: whether backward comes this way."""
+    """A tensor's shape, and bytes of a number; ``grad``: whether backward comes this way.
+
+    ``base``: what it is a view of. ``parameter``: it is there all the time.
+    """
 
     shape: tuple[int, ...]
     width: int
     grad: bool = True
     weight: Weight | None = None
+    base: Tensor | None = None
+    parameter: bool = False
 
     @property
     def count(self) -> int:
@@ -58,11 +66,18 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _TapeNode:
-    """An operator that was run: its result, and for each tensor that it read what its gradient takes."""
+    """An operator that was run: its result, and for each tensor that it read what its gradient takes.
+
+    ``holds``: tensors that it keeps for backward; ``beside``: bytes that it keeps beside them, ``needs``:
+    that its backward has beside operands and results while it runs.
+    """
 
     out: Tensor
     inputs: tuple[Tensor, ...]
     backward: Callable[[frozenset[int]], Iterable[TapeEvent]]
+    holds: tuple[Tensor, ...] = ()
+    beside: int = 0
+    needs: int = 0
 
 
 @dataclass(eq=False)
@@ -89,12 +104,16 @@ class Tape:
         keeps: bool = True,
         again: Iterable[TapeEvent] | None = None,
         saved: int = 0,
+        holds: tuple[Tensor, ...] | None = None,
+        beside: int = 0,
+        needs: int = 0,
     ) -> Tensor:
         """An operator: what it launches, its result, and ``backward(needed)``, what its gradient launches.
 
         ``needed`` are the places among ``inputs`` whose gradient is asked for. ``keeps``: backward needs
         something that this operator read or made. ``again``: what a selective checkpoint runs again of it, if
-        not all, saving so many bytes of its results.
+        not all, saving so many bytes of its results. ``holds``: what backward needs, if not all that was
+        read, ``beside`` it so many bytes more; ``needs``: see :class:`_TapeNode`.
         """
         wanted = any(each.grad for each in inputs)
         if keeps and wanted:
@@ -105,8 +124,46 @@ class Tape:
         self.saved += saved
         out.grad = wanted
         if wanted:
-            self._nodes.append(_TapeNode(out, inputs, backward))
+            held = (inputs if holds is None else holds) if keeps else ()
+            held = tuple(each.base or each for each in held)
+            held = tuple(each for each in held if each.grad and not each.parameter)
+            self._nodes.append(_TapeNode(out, inputs, backward, held, beside, needs))
         return out
+
+    @property
+    def held_bytes(self) -> int:
+        """What is kept until backward, parameters left out."""
+        tensors = {id(each): each.size_bytes for node in self._nodes for each in node.holds}
+        return sum(tensors.values()) + sum(node.beside for node in self._nodes)
+
+    def most_bytes(self, *results: Tensor) -> int:
+        """The most there is at a time in backward: what is kept, gradients, those of parameters too."""
+        last: dict[int, int] = {}
+        for number, node in enumerate(self._nodes):
+            for each in node.holds:
+                last.setdefault(id(each), number)
+        # A gradient that is handed on as it is, is one tensor: its bytes, and to how many it belongs.
+        there = {id(result): [result.size_bytes, 1] for result in results}
+        live = most = self.held_bytes + sum(result.size_bytes for result in results)
+        for number, node in reversed([*enumerate(self._nodes)]):
+            given = there.pop(id(node.out), None)
+            if given is None:
+                continue
+            needed = {place: each for place, each in enumerate(node.inputs) if each.grad}
+            handed_on, added = not any(True for _ in node.backward(frozenset(needed))), 0
+            for each in needed.values():
+                made = given if handed_on else [each.size_bytes, 0]
+                live += 0 if handed_on else made[0]
+                if id(each) not in there:
+                    there[id(each)] = made
+                    made[1] += 1
+                elif not handed_on:
+                    added += made[0]
+            most = max(most, live + node.needs)
+            given[1] -= 1
+            let_go = {id(each): each.size_bytes for each in node.holds if last[id(each)] == number}
+            live -= added + node.beside + sum(let_go.values()) + (0 if given[1] else given[0])
+        return most
 
     def backward(self, *results: Tensor, part: Part = "whole") -> list[TapeEvent]:
         """What backward launches, given gradients of the results.

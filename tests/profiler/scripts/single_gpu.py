@@ -24,7 +24,9 @@ read.add_argument("--steps", type=int, default=3)
 read.add_argument("--compile", action="store_true")
 read.add_argument("--checkpoint", action="store_true")
 read.add_argument("--bf16", action="store_true", help="parameters, too; else autocast of fp32 ones")
-read.add_argument("--fp8", action="store_true", help="linear layers of blocks, scaled by their largest number")
+read.add_argument(
+    "--fp8", action="store_true", help="linear layers of blocks, scaled by their largest number"
+)
 read.add_argument("--by-tensor", action="store_true", help="AdamW tensor by tensor, else its fused kernel")
 options = read.parse_args()
 HEAD = options.width // options.heads

@@ -34,7 +34,7 @@ sizes = dict(layers=2, hidden=512, heads=8, kv_heads=4, ffn=1024, vocab=2048, se
 counts = dict(microbatches=1, dp=1, tp=1, pp=1, chunks=1, experts=0, top_k=2, ep=1, checkpoint_every=1)
 for name, value in {**sizes, **counts}.items():
     parser.add_argument(f"--{name}", type=int, default=value)
-switches = "no-reshard loss-parallel checkpoint selective ddp bf16 fused hf-norm compile async-tp fsdp1 prefetch-late"
+switches = "no-reshard loss-parallel checkpoint selective ddp bf16 fused hf-norm compile async-tp fsdp1 prefetch-late repeat whole-graphs"
 for name in switches.split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
@@ -80,7 +80,9 @@ class Attention(nn.Module):
     def forward(self, x, table):
         q, k, v = (w(x).unflatten(-1, (-1, head_dim)) for w in (self.wq, self.wk, self.wv))
         q, k, v = (t.transpose(1, 2) for t in (rotate(q, table), rotate(k, table), v))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        if options.repeat:
+            k, v = (t.repeat_interleave(options.heads // options.kv_heads, dim=1) for t in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=not options.repeat)
         return self.wo(y.transpose(1, 2).flatten(-2))
 
 
@@ -290,6 +292,8 @@ else:
     mesh = init_device_mesh("cuda", shape, mesh_dim_names=("pp", "dp", "fsdp", "tp"))
     sharing = mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"]
 place, stages = mesh["pp"].get_local_rank(), options.pp
+if options.whole_graphs:
+    torch._dynamo.config.optimize_ddp = False
 if options.async_tp:
     torch._inductor.config._micro_pipeline_tp = True
     enable_symm_mem_for_group(mesh["tp"].get_group().group_name)

@@ -109,10 +109,14 @@ class Job:
                 yield self.profile.kernels[row], times
 
     def simulated_kernels(self, gpu: Gpu) -> dict[str, Taken]:
-        """By kind, as the profile has them on a GPU at the clock that each has alone: an iteration is traced
-        after a pause, and its kernels are faster than those of the ones timed, by as much as its power allows.
+        """By kind, as the profile has them on a GPU at the clock that each has alone.
+
+        An iteration is traced after a pause, and faster than those timed, by as much as its power allows.
         """
-        taken, timed = [], KernelTimes(gpu if gpu.efficiency.arithmetic_power is None else at_clock(gpu, 1.0), self.name)
+        taken, timed = (
+            [],
+            KernelTimes(gpu if gpu.efficiency.arithmetic_power is None else at_clock(gpu, 1.0), self.name),
+        )
         for kernel, times in self.profiled:
             what = KINDS[1] if "attention" in kernel[1] else KINDS[0 if kernel[1] == "matmul" else 2]
             taken.append((what, times, times * timed.kernel_ps(kernel) / PS_PER_S))
