@@ -12,6 +12,12 @@ time, holds them, but independent of the order in which the flows were given. Of
 the same instant, ASTRA-sim takes first whose cause came first in that instant's list, and so on back to the
 beginning, where NPUs come by number; here NPUs come by number at once.
 
+A link that has sent its last byte is free before anything reaches it in that instant, so who waits behind a
+message that takes no time (``int`` made it 0 ns) goes on in no time, too. What an instant brings about in
+itself, such a message over a link without latency, reaches its next link a turn after what it follows from;
+the order above holds within a turn. ASTRA-sim's list has who waited a turn behind who did not; so two of one
+path keep their order there, and go by key here.
+
 Where links change (:mod:`~cosim.network.analytical`) another loop runs, with the same times where they don't.
 
 Source: ASTRA-sim, ``astra-network-analytical`` (congestion_aware/network/Link.cpp); there 1-D

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cosim.context import HERE
@@ -61,9 +61,10 @@ class Link:
 def event_list(topology: Topology, sends: Sends, *, ties_by_key: bool) -> list[int]:
     """ASTRA-sim's event list, replayed in plain Python; times in ps.
 
-    Events of one time go first come, first served; or, with ``ties_by_key``, by (when it was
-    scheduled, key), those that an instant brings about in itself (no bytes, no latency) after those it began
-    with.
+    Events of one time go first come, first served. Or, with ``ties_by_key``, as ``congestion_aware`` defines
+    it: a link that has sent all is free before anything reaches it; what reaches a link goes by (when it was
+    scheduled, source, key), turn by turn: what a reach sends on in no time (no bytes, no latency) reaches its
+    next link a turn later.
     """
     links = [
         Link(r, t)
@@ -77,7 +78,7 @@ def event_list(topology: Topology, sends: Sends, *, ties_by_key: bool) -> list[i
 
     def schedule(time: int, cause: int, key: int, hop: int, link: int = -1) -> None:
         pass_ = turn + 1 if time == now else 0
-        tie = (pass_, cause, link < 0, key) if ties_by_key else (pass_,)
+        tie = (link < 0, pass_, cause, sends[key][0], key) if ties_by_key else (pass_,)
         heapq.heappush(events, (time, *tie, next(counter), key, hop, link))
 
     def transmit(link: Link, now: int, key: int, number: int) -> None:
@@ -92,7 +93,8 @@ def event_list(topology: Topology, sends: Sends, *, ties_by_key: bool) -> list[i
         schedule(send[3], send[3], key, 0)
     while events:
         event = heapq.heappop(events)
-        now, turn, (key, hop, number) = event[0], event[1], event[-3:]
+        (now, *tie), (key, hop, number) = event[:-4], event[-3:]
+        turn = (-1 if number >= 0 else tie[1]) if ties_by_key else tie[0]
         if number >= 0:
             links[number].busy = False
             if links[number].waiting:
@@ -119,8 +121,17 @@ def traffic(draw: st.DrawFn) -> tuple[Topology, Sends]:
     return topology, sends
 
 
+def _in_no_time(*sends: tuple[int, int, int, int]) -> tuple[Topology, Sends]:
+    """Links without latency 0 -> 3 -> 4 -> 2 -> 1 and 5 -> 3: a byte takes 1 ns, from 4 and 5 on 0 ns."""
+    rates = {(0, 3): 8e9, (3, 4): 8e9, (4, 2): 16e9, (2, 1): 8e9, (5, 3): 16e9}
+    return graph(6, 6, [(a, b, rate, 0) for (a, b), rate in rates.items()]), list(sends)
+
+
 @many
 @given(traffic())
+@example(_in_no_time((0, 1, 0, 1), (0, 1, 1, 0)))  # no bytes behind one byte, then both over a link in 0 ns
+@example(_in_no_time((0, 1, 1, 0), (0, 1, 0, 0), (0, 1, 0, 0), (5, 1, 1, 1)))  # two go on as a link is free
+@example(_in_no_time((0, 1, 0, 0), (0, 1, 0, 0), (5, 1, 1, 0)))  # or at once, as they start
 def test_aware_equals_a_plain_event_list(case: tuple[Topology, Sends]) -> None:
     topology, sends = case
     times, _ = simulate(CongestionAwareNetwork(), topology, sends)
