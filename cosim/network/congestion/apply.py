@@ -19,11 +19,12 @@ from typing import Any
 from cosim.network.calendar import push
 from cosim.network.chance import chance
 from cosim.network.congestion.changes import change, own_changed, touch
+from cosim.network.congestion.classes import is_waited_for, look_after
 from cosim.network.congestion.delays import path_rtt
 from cosim.network.congestion.feeds import bring_more
 from cosim.network.congestion.fronts import expect_front, have_all_moved, have_moved, leaves_with, line_up
 from cosim.network.congestion.pauses import expect_crossing, expect_empty
-from cosim.network.congestion.ports import is_hot, least_queue, passes, settle_link
+from cosim.network.congestion.ports import is_hot, least_queue, left_for, passes, settle_link
 from cosim.network.congestion.rounds import is_clean, sent_in_round, set_want, settle_conn
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, UPDATE, CongestionState
 from cosim.network.congestion.strands import detach, drop_left
@@ -195,10 +196,18 @@ def _passed_on(fluid: CongestionState, at: int, least: float) -> int:
     if part != 1.0:
         # Rounded down: what leaves a port must not add up to more than it serves.
         fresh = int(fresh * part)
+    sight = fluid.sights[at]
     if fresh > 0:
-        fluid.sights[at].kept = fresh
+        sight.kept = fresh
+        sight.of = left_for(fluid, hop.port)
+    elif hop.load > 0:
+        # It waits for classes before it, and goes on as it came when it may.
+        sight.of = float(fluid.links[before.link].capacity)
+        sight.kept = int(float(hop.load) * sight.of / float(before.load))
     elif before.load == 0 and before.queue > least:
-        fresh = fluid.sights[at].kept  # nothing comes, but the queue before goes on
+        fresh = sight.kept  # nothing comes, but the queue before goes on
+        if fluid.counts[0].num_classes > 1 and sight.of > 0.0:
+            fresh = int(float(fresh) * left_for(fluid, hop.port) / sight.of)
     return int(fresh)
 
 
@@ -273,10 +282,13 @@ def _change_others(fluid: CongestionState, level: int, count: int, least: float,
     """
     hops = fluid.hops
     traced = fluid.settings[0].traced != 0.0
+    classes = fluid.counts[0].num_classes > 1
     for k in range(count):
         strand = fluid.strands[fluid.moving[k]]
         if level < strand.hops:
             _wake_if_hot(fluid, hops[strand.hop + level].port, now)
+            if classes:
+                look_after(fluid, hops[strand.hop + level].port)
         if traced:
             if 0 < level < strand.hops - 1:
                 have_all_moved(fluid, hops[strand.hop + level].port)
@@ -393,16 +405,20 @@ def _watch_queues(core: Core, fluid: CongestionState, least: float, now: int) ->
     ports = fluid.ports
     links = fluid.links
     for k in range(counts.num_touched):
-        p = fluid.touched[k]
-        link = ports[p].link
-        _wake_if_hot(fluid, p, now)
-        while p < len(links) * counts.num_classes:  # those after it get what it leaves
-            if links[link].onward > 0:
-                expect_empty(core.calendar, fluid, p, least, now)
-            if fluid.settings[0].traced != 0.0:
-                expect_front(core.calendar, fluid, p, now)
-            if fluid.settings[0].lossless != 0.0 or ports[p].head != _NONE:
-                expect_crossing(core, fluid, p, now)
+        touched = fluid.touched[k]
+        link = ports[touched].link
+        _wake_if_hot(fluid, touched, now)
+        p = link
+        while p < len(links) * counts.num_classes:
+            # Who comes behind a queue that nobody waited for until now has its end expected, too.
+            waited_for = is_waited_for(fluid, p)
+            if waited_for or (p >= touched and links[link].onward > 0):
+                expect_empty(core.calendar, fluid, p, 0.0 if waited_for else least, now)
+            if p >= touched:  # those after it get what it leaves
+                if fluid.settings[0].traced != 0.0:
+                    expect_front(core.calendar, fluid, p, now)
+                if fluid.settings[0].lossless != 0.0 or ports[p].head != _NONE:
+                    expect_crossing(core, fluid, p, now)
             p += len(links)
     counts.num_touched = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cosim.network.congestion.ports import service
+from cosim.network.congestion.ports import left_for, service
 from cosim.network.congestion.state import CongestionState
 from cosim.network.jit import inlined
 from cosim.units import NEVER
@@ -85,6 +85,10 @@ def arrives_by(fluid: CongestionState, strand: Any, size: int, now: int) -> int:
         rate = service(fluid, fluid.hops[k].port)
         if port.paused > 0 or port.duty < 1.0:
             return int(NEVER)
+        # Who waits behind other classes waits for what comes to them meanwhile, too.
+        after = fluid.hops[k].port != port.link
+        if after and (queue > 0.0 or left_for(fluid, fluid.hops[k].port) < float(port.load)):
+            return int(NEVER)
         if rate <= 0.0:  # it is dead, and nothing waits there
             continue
         if wait > 0.0:
@@ -116,8 +120,8 @@ def largest_part(fluid: CongestionState, c: int) -> float:
 def arrival(fluid: CongestionState, c: int, size: int, now: int) -> int:
     """When the last byte, sent at ``now``, is at the receiver; the path's links are settled.
 
-    NEVER: that can't be said, as the bytes go by several strands, or a port on the way is paused now and
-    then, or would be.
+    NEVER: that can't be said, as the bytes go by several strands, they wait in a class that others go before,
+    or a port on the way is paused now and then, or would be.
     """
     one = fluid.conns[c]
     at = one.arrived

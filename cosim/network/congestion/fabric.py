@@ -101,6 +101,7 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     new["first"] = new["feeds"] = new["head"] = new["tail"] = _NONE
     new["duty"] = 1.0
     new["level"] = NEVER
+    new["left"] = -1.0  # nobody has been told of any
     new["link"] = np.arange(links)
     return ports
 

@@ -137,4 +137,4 @@ def leaves_with(fluid: CongestionState, at: int, least: float) -> int:
     rate = left_for(fluid, p)
     if line.head == _NONE and float(line.out) <= rate and port.queue <= least:
         return int(out)
-    return int(float(out) * max(rate, 0.0) / float(line.out))
+    return int(float(out) * rate / float(line.out))

@@ -1,11 +1,11 @@
 """Last bytes that stand in the queues of their paths, and leave them as they do.
 
 Of a message by one path, queues as they are say when its last byte will arrive, but where a port is paused
-now and then. Of one by several paths they don't: many queue at once, and end with what is sent, so that none
-goes on as it did. There the last byte of each strand is put at the end of its port's queue, which it leaves
-when the port has served all that was there before it, and goes to the next port with a queue; the flow is
-complete when the last of them is there. So no flow ends before the links of its paths can have sent what they
-were given.
+now and then, or serves other classes first. Of one by several paths they don't: many queue at once, and end
+with what is sent, so that none goes on as it did. There the last byte of each strand is put at the end of its
+port's queue, which it leaves when the port has served all that was there before it, and goes to the next port
+with a queue; the flow is complete when the last of them is there. So no flow ends before the links of its
+paths can have sent what they were given.
 
 A strand by which less than half a packet of the message goes doesn't hold it back: more often than not none
 goes there.

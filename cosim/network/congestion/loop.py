@@ -11,6 +11,7 @@ from cosim.network.calendar import free, room, take_instant
 from cosim.network.changes import is_in_vain, next_change
 from cosim.network.congestion.apply import apply, wake
 from cosim.network.congestion.changes import change, tell
+from cosim.network.congestion.classes import look_after
 from cosim.network.congestion.credits import ask_for_credit
 from cosim.network.congestion.delays import arrival
 from cosim.network.congestion.fronts import pass_fronts
@@ -139,6 +140,7 @@ def _serve(core: Core, fluid: CongestionState) -> None:
             fluid.ports[number].empties = 0
             settle_link(core, fluid, fluid.ports[number].link, now)
             tell(fluid, number)
+            look_after(fluid, number)
     elif kind == FRONT_PASSES:
         if fluid.lines[number].due == now:
             pass_fronts(core, fluid, number, least_queue(fluid), now)

@@ -6,6 +6,7 @@ from cosim.network.calendar import push
 from cosim.network.changes import ROUTES, begin_change
 from cosim.network.congestion.apply import wake, wake_all
 from cosim.network.congestion.changes import change, tell
+from cosim.network.congestion.classes import look_after
 from cosim.network.congestion.delays import arrives_by
 from cosim.network.congestion.feeds import settle_feeds
 from cosim.network.congestion.fronts import pass_fronts
@@ -134,6 +135,7 @@ def _change_link(core: Core, fluid: CongestionState, link: int, rate_bps: int, n
             hold_or_go_on(fluid, fluid.hops[m].conn, now)
             m = fluid.hops[m].after
         p += len(fluid.links)
+    look_after(fluid, link)
 
 
 @compiled

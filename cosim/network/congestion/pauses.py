@@ -19,6 +19,7 @@ import math
 
 from cosim.network.calendar import Calendar, push
 from cosim.network.congestion.changes import tell, touch
+from cosim.network.congestion.classes import look_after
 from cosim.network.congestion.feeds import settle_feed
 from cosim.network.congestion.ports import left_for, settle_link
 from cosim.network.congestion.state import BYTES_PER_BPS_PS, CROSS, EMPTY, CongestionState
@@ -69,7 +70,7 @@ def _crossing(fluid: CongestionState, p: int, rate: float, now: int) -> float:
 def expect_crossing(core: Core, fluid: CongestionState, p: int, now: int) -> None:
     """Look again when a feed, as loads are now, would cross a threshold, or a last byte leave the port."""
     port = fluid.ports[p]
-    rate = max(left_for(fluid, p), 0.0) if port.paused == 0 else 0.0
+    rate = left_for(fluid, p) if port.paused == 0 else 0.0
     settle_link(core, fluid, port.link, now)
     soonest = _crossing(fluid, p, rate, now) if fluid.settings[0].lossless != 0.0 else _FAR
     at = NEVER
@@ -113,6 +114,7 @@ def _hold(core: Core, fluid: CongestionState, u: int, now: int) -> None:
         port.since = now
         port.paused = 1
         tell(fluid, u)
+        look_after(fluid, u)
     else:
         port.paused += 1
 
@@ -136,6 +138,7 @@ def _free(core: Core, fluid: CongestionState, u: int, now: int) -> None:
         port.duty += _NEWEST * (last - port.duty)
     port.resumed = now
     tell(fluid, u)
+    look_after(fluid, u)
 
 
 @inlined

@@ -277,17 +277,23 @@ def passes(fluid: CongestionState, port: int, least: float) -> float:
     rate = left_for(fluid, port)
     if load == 0.0 or (load <= rate and ports[port].queue <= least):
         return 1.0
-    return max(rate, 0.0) / load
+    return rate / load
 
 
 @inlined
 def left_for(fluid: CongestionState, port: int) -> float:
-    """Bits per second that classes before a port's leave of its link."""
+    """Bits per second that classes before a port's leave of its link: none while any of them has a queue,
+    whatever comes to it, as that has the whole link until it is gone.
+    """
     links = fluid.links
     k = fluid.ports[port].link
     rate = float(links[k].capacity)
     while k < port:
-        rate -= float(fluid.ports[k].load)
+        before = fluid.ports[k]
+        if before.paused == 0:
+            if before.queue > 0.0:
+                return 0.0
+            rate -= min(rate, float(before.load))
         k += len(links)
     return float(rate)
 

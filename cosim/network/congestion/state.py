@@ -213,6 +213,7 @@ where acknowledgements wait behind data (-1: they don't)."""
 SIGHT = np.dtype(
     [
         ("kept", "i8"),
+        ("of", "f8"),
         ("served", "f8"),
         ("queue", "f8"),
         ("rate", "f8"),
@@ -221,9 +222,9 @@ SIGHT = np.dtype(
         ("feed", "i4"),
     ]
 )
-"""The rest of a hop: the last load above 0, what telemetry is about, and the next hop
-whose acknowledgements take the same link; how many fronts of the hop wait in its port's queue; and where
-ports pause, what the port before brings there."""
+"""The rest of a hop: the last load above 0, ``of`` what its class had of the link before; what telemetry is
+about; the next hop whose acknowledgements take the same link; how many fronts of the hop wait in its port's
+queue; and where ports pause, what the port before brings there."""
 PORT = np.dtype(
     [
         ("load", "i8"),
@@ -255,6 +256,7 @@ PORT = np.dtype(
         ("visit", "i8"),
         ("feeds", "i4"),
         ("tail", "i4"),
+        ("left", "f8"),
     ]
 )
 """One class of priority on one link: load (bits/s) and queue; ``marks``, ``losses`` (the fraction marked or
@@ -262,8 +264,9 @@ lost, times ps) and ``served`` (bytes) ever growing; ``own``: what the flows tha
 a connection gets ``level`` at most; ``told``: the load when all that pass here were last looked at;
 ``empties``: when the queue is expected to be gone; ``drop_from``: when it began to drop; ``paused`` by so
 many ports downstream, ``stops`` so many before it, of those that ``feeds`` lists; ``head``, ``tail``: the
-last bytes that wait in its queue. Class k of link l is number k * links + l: those of the first class
-lie side by side."""
+last bytes that wait in its queue; ``left``: what classes before it left of the link (bits/s) when those that
+pass here were last looked at because of it. Class k of link l is number k * links + l: those of the first
+class lie side by side."""
 LINK = np.dtype(
     [
         ("capacity", "i8"),

@@ -171,7 +171,7 @@ def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() 
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 3), st.integers(1_000, 900_000), st.integers(0, 300)),
+        st.tuples(st.integers(0, 3), st.integers(1_000, 900_000), st.integers(0, 300), st.integers(0, 2)),
         min_size=2,
         max_size=12,
     ),
@@ -179,34 +179,46 @@ def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() 
 )
 @example(
     [
-        (1, 1_000, 161),
-        (1, 369_694, 84),
-        (0, 1_000, 108),
-        (1, 4_401, 107),
-        (0, 1_000, 226),
-        (0, 1_000, 0),
-        (0, 1_000, 226),
-        (0, 66_416, 129),
-        (2, 203_743, 108),
-        (0, 1_000, 0),
-        (1, 11_635, 106),
+        (1, 1_000, 161, 0),
+        (1, 369_694, 84, 0),
+        (0, 1_000, 108, 0),
+        (1, 4_401, 107, 0),
+        (0, 1_000, 226, 0),
+        (0, 1_000, 0, 0),
+        (0, 1_000, 226, 0),
+        (0, 66_416, 129, 0),
+        (2, 203_743, 108, 0),
+        (0, 1_000, 0, 0),
+        (1, 11_635, 106, 0),
     ],
     233,
 )  # one link comes and goes, each time within a few bytes, while another one sends on
+@example(
+    [(0, 45_000, 0, 0), (2, 1_000, 300, 0), (1, 400_000, 10, 1)], 30
+)  # behind a class of which none comes
 @settings(max_examples=30)
-def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int]], until_us: int) -> None:
+def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int, int]], until_us: int) -> None:
     """Of every port at any time: the bytes of all links in together are its queue, and none is over its
-    threshold; the same by two ways of counting.
+    threshold, class by class; the same by two ways of counting.
 
     But for a moment: fronts pass up to 64 bytes early (``least_queue``), and until those are served they
     count as of what comes after them. A threshold is looked at a nanosecond late at most, 5 bytes at 40 Gb/s.
     """
     early, late = 64, 5
     network = CongestionNetwork(Timely(), PortSettings(pause_bytes=60_000, mtu_bytes=1_000))
-    flows = [(source, 4 + k % 2, size) for k, (source, size, _) in enumerate(sent)]
-    starts = [start * PS_PER_US for _, _, start in sent]
+    flows = [(source, 4 + k % 2, size) for k, (source, size, *_) in enumerate(sent)]
+    starts = [start * PS_PER_US for _, _, start, _ in sent]
+    priorities = [priority for *_, priority in sent]
     until = until_us * PS_PER_US
-    watch(in_a_row(), Timely(), flows, network=network, starts_ps=starts, until_ps=until)
+    watch(
+        in_a_row(),
+        Timely(),
+        flows,
+        network=network,
+        starts_ps=starts,
+        until_ps=until,
+        priorities=priorities,
+    )
     for feeds, queue in brought(network, until):
         assert min(feeds) > -early - 1
         assert max(feeds) < 60_000 + early + late + 1
