@@ -3,7 +3,8 @@ its queue (its *feed*) reaches a threshold, and lets it go on when that is down 
 
 So eight ports that bring alike fill a queue to eight thresholds, where one alone would to one. A port that is
 stopped sends nothing of that class, to whomever it is for, so its own queue grows, and stops go on towards
-the hosts. Pause frames take no time.
+the hosts. Pause frames take no time: over its threshold a feed has at most what comes in a nanosecond
+(``_LEAST_PS``; 5 bytes at 40 Gb/s), in whatever class, where a switch has what its headroom is for.
 
 Source: IEEE 802.1Qbb; that switches count by link in: Y. Zhu et al., SIGCOMM 2015, section 4. Not modelled:
 what a link brings to other ports of the same switch, which counts there, too, and that its ports share their
