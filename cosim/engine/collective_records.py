@@ -14,6 +14,7 @@ from cosim.engine.kinds import kinds
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import I64, CollectiveRecord
 from cosim.engine.rows import order_of_rows
+from cosim.engine.state import COLLECTIVE_LOG, RANK
 
 
 class CollectiveRecords(Sequence[CollectiveRecord]):
@@ -32,6 +33,11 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         self._plans = plans
         self._jobs = jobs
         self._numbers, self._programs = ranks["number"].copy(), ranks["program"].copy()
+
+    @classmethod
+    def none(cls) -> CollectiveRecords:
+        """Of a run that has no collectives."""
+        return cls(np.zeros(0, COLLECTIVE_LOG), (), (), (), np.zeros(0, RANK))
 
     @classmethod
     def of(cls, engine: Engine) -> CollectiveRecords:

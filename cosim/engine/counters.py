@@ -14,7 +14,7 @@ import numpy as np
 
 from cosim.engine.flows import let_go
 from cosim.engine.heap import push
-from cosim.engine.state import ARRIVALS_N, LOG_N, NONE, REACTIONS_N, State
+from cosim.engine.state import ARRIVALS_N, LOG_N, NONE, REACTIONS_N, U64, State
 from cosim.network.calendar import Records
 from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled, inlined, internal, once
@@ -34,7 +34,7 @@ mark: rows are met in no order, so what counts is how many of them a cache holds
 FCT_BINS = 64 + 56 * 64  # each picosecond below 64, then 64 for each power of two: 1.6 % wide at most
 _C1 = np.uint64(0xBF58476D1CE4E5B9)
 _C2 = np.uint64(0x94D049BB133111EB)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
@@ -51,8 +51,8 @@ def mix_columns(*columns: I64) -> tuple[int, int]:
     step = cast("Any", mix).py_func  # the same in numpy, where columns wrap as registers do
     state = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        state = step(state + column.astype(np.uint64) + _GOLDEN)
-    return int(state.sum(dtype=np.uint64)), int(step(state ^ _GOLDEN).sum(dtype=np.uint64))
+        state = step(state + column.astype(np.uint64) + GOLDEN)
+    return int(state.sum(dtype=np.uint64)), int(step(state ^ GOLDEN).sum(dtype=np.uint64))
 
 
 @internal
@@ -107,7 +107,28 @@ def fct_edges() -> I64:
 
 
 @inlined
-def _fct_bin(value: int) -> int:
+def hash_completion(key_high: int, key_low: int, time: int) -> np.uint64:
+    """What a flow's completion adds to the first sum of the digest."""
+    hashed = mix(np.uint64(key_high) + GOLDEN)
+    hashed = mix(hashed + np.uint64(key_low) + GOLDEN)
+    return mix(hashed + np.uint64(time) + GOLDEN)
+
+
+@inlined
+def count_time(counts: I64, took: int) -> None:
+    """Count a message that took so long, but for its bin."""
+    counts[FCT_MIN] = min(counts[FCT_MIN], took)
+    counts[FCT_MAX] = max(counts[FCT_MAX], took)
+    counts[FCT_SUM] += took
+    if counts[FCT_SUM] >= FCT_CARRY:
+        counts[FCT_SUM] -= FCT_CARRY
+        counts[FCT_CARRIES] += 1
+    counts[MESSAGES] += 1
+
+
+@inlined
+def fct_bin(value: int) -> int:
+    """The bin of a flow completion time; see :func:`fct_edges`."""
     if value < 64:
         return value
     shift = 0
@@ -159,11 +180,9 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         if not 0 <= start[k] <= time[k]:
             return k
         h = handles[handle[k]]
-        state_a = mix(np.uint64(h.key_high) + _GOLDEN)
-        state_a = mix(state_a + np.uint64(h.key_low + flow) + _GOLDEN)
-        state_a = mix(state_a + np.uint64(time[k]) + _GOLDEN)
-        sum_a += state_a
-        sum_b += mix(state_a ^ _GOLDEN)
+        hashed = hash_completion(h.key_high, h.key_low + flow, time[k])
+        sum_a += hashed
+        sum_b += mix(hashed ^ GOLDEN)
         if flow >= h.react_from:
             _react_later(state, handle[k], flow, time[k], cause[k])
         near = _block_of(state, handle[k], flow, near)
@@ -179,19 +198,26 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         # Equal messages of a collective take equally long: their bin is searched for once.
         if took != last_fct:
             last_fct = took
-            last_bin = _fct_bin(took)
-            counts[FCT_MIN] = min(counts[FCT_MIN], took)
-            counts[FCT_MAX] = max(counts[FCT_MAX], took)
+            last_bin = fct_bin(took)
         state.fct[last_bin] += 1
-        counts[FCT_SUM] += took
-        if counts[FCT_SUM] >= FCT_CARRY:
-            counts[FCT_SUM] -= FCT_CARRY
-            counts[FCT_CARRIES] += 1
-        counts[MESSAGES] += 1
+        count_time(counts, took)
         _list_arrival(state, one, time[k])
     state.digest[DIGEST_A] = sum_a
     state.digest[DIGEST_B] = sum_b
     return NONE
+
+
+@inlined
+def add_operation(digest: U64, job: int, rank: int, record: Records) -> None:
+    """Fold an operation of a job's rank, as it is logged, into a digest."""
+    value = mix(np.uint64(job) + GOLDEN)
+    value = mix(value + np.uint64(record.iteration) + GOLDEN)
+    value = mix(value + np.uint64(rank) + GOLDEN)
+    value = mix(value + np.uint64(record.op) + GOLDEN)
+    value = mix(value + np.uint64(record.start) + GOLDEN)
+    value = mix(value + np.uint64(record.end) + GOLDEN)
+    digest[DIGEST_A] += value
+    digest[DIGEST_B] += mix(value ^ GOLDEN)
 
 
 @internal
@@ -199,11 +225,4 @@ def count_operation(state: State) -> None:
     """Fold the last logged operation into the digest of operations."""
     record = state.log[state.meta[LOG_N] - 1]
     rank = state.ranks[record.rank]
-    value = mix(np.uint64(rank.job) + _GOLDEN)
-    value = mix(value + np.uint64(record.iteration) + _GOLDEN)
-    value = mix(value + np.uint64(rank.number) + _GOLDEN)
-    value = mix(value + np.uint64(record.op) + _GOLDEN)
-    value = mix(value + np.uint64(record.start) + _GOLDEN)
-    value = mix(value + np.uint64(record.end) + _GOLDEN)
-    state.op_digest[DIGEST_A] += value
-    state.op_digest[DIGEST_B] += mix(value ^ _GOLDEN)
+    add_operation(state.op_digest, rank.job, rank.number, record)

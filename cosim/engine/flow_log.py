@@ -18,7 +18,7 @@ from cosim.engine.counters import (
     fct_edges,
 )
 from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
-from cosim.engine.state import BLOCK, NONE, REACTIONS_N
+from cosim.engine.state import ARRIVALS_N, BLOCK, NONE, REACTIONS_N
 from cosim.engine.traffic import PairTraffic
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32, I64, Completions, FlowTable
@@ -26,6 +26,7 @@ from cosim.network.held_signals import held_signals
 from cosim.network.jit import compiled
 
 _DENSE_ENDPOINTS = 4096  # squared, times 4 bytes: 64 MB
+_MOST_LISTED = 1 << 15  # arrivals, of 16 bytes: what is in them is in a cache when it is put into bins
 
 
 @compiled
@@ -46,6 +47,24 @@ def _number_pairs(
             count += 1
         out[k] = number
     return count
+
+
+def no_counts() -> I64:
+    """The scalars of no completion yet."""
+    counts = np.zeros(8, np.int64)
+    counts[FCT_MIN] = np.iinfo(np.int64).max
+    return counts
+
+
+def histogram(counts: I64, fct: I64) -> FctHistogram:
+    """Flow completion times of these scalars and bins."""
+    return FctHistogram(
+        fct_edges(),
+        fct,
+        0 if counts[MESSAGES] == 0 else int(counts[FCT_MIN]),
+        int(counts[FCT_MAX]),
+        int(counts[FCT_SUM]) + int(counts[FCT_CARRIES]) * FCT_CARRY,
+    )
 
 
 class Pairs:
@@ -87,13 +106,11 @@ class FlowLog:
 
     def __init__(self, columns: Columns, num_endpoints: int, *, record_messages: bool = False) -> None:
         self._columns = columns
-        self._counts = np.zeros(8, np.int64)
-        self._counts[FCT_MIN] = np.iinfo(np.int64).max
-        self._fct = np.zeros(FCT_BINS, np.int64)
+        self._counts, self._fct = no_counts(), np.zeros(FCT_BINS, np.int64)
         columns.replace("counts", self._counts)
         columns.replace("fct", self._fct)
         self._pairs = Pairs(num_endpoints)
-        self._traffic = PairTraffic(columns)
+        self._traffic = PairTraffic()
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._bindings: dict[tuple[int, bytes], int] = {}
         self._messages: list[tuple[I64, ...]] | None = [] if record_messages else None
@@ -147,8 +164,22 @@ class FlowLog:
 
     def expect(self, count: int) -> None:
         """Have room for so many more completions."""
-        self._columns.reserve("reactions", int(self._columns.meta[REACTIONS_N]) + count)
-        self._traffic.expect(count)
+        columns = self._columns
+        columns.reserve("reactions", int(columns.meta[REACTIONS_N]) + count)
+        listed = int(columns.meta[ARRIVALS_N])
+        if listed + count <= len(columns.arrays["arrivals"]):
+            return
+        if listed + count > _MOST_LISTED:
+            with held_signals():
+                self._put_into_bins()
+            listed = 0
+        columns.reserve("arrivals", listed + count)
+
+    def _put_into_bins(self) -> None:
+        """Put all arrivals that are listed into the bins of their pairs."""
+        meta = self._columns.meta
+        self._traffic.put(self._columns.arrays["arrivals"][: int(meta[ARRIVALS_N])])
+        meta[ARRIVALS_N] = 0
 
     def count(self, done: Completions) -> None:
         """Count completions; those that the engine waits for become reactions.
@@ -230,17 +261,11 @@ class FlowLog:
 
     def fct(self) -> FctHistogram:
         """Flow completion times so far."""
-        none = self._counts[MESSAGES] == 0
-        return FctHistogram(
-            fct_edges(),
-            self._fct.copy(),
-            0 if none else int(self._counts[FCT_MIN]),
-            int(self._counts[FCT_MAX]),
-            int(self._counts[FCT_SUM]) + int(self._counts[FCT_CARRIES]) * FCT_CARRY,
-        )
+        return histogram(self._counts, self._fct.copy())
 
     def traffic(self) -> TrafficRecord:
         """Bytes between endpoints over time so far."""
+        self._put_into_bins()
         src, dst = self._pairs.endpoints()
         bin_ps, size_bytes = self._traffic.bins(self._pairs.count)
         return TrafficRecord(bin_ps, src, dst, size_bytes)

@@ -267,8 +267,8 @@ def _folded(folding: Folding, ranks: tuple[int, ...], axes: tuple[str, ...]) -> 
     return Group(ranks, position, endpoints[representatives(grid)], dims, members, grid)
 
 
-def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
-    """Make a job ready to run.
+def check_job(number: int, info: JobInfo, topology: Topology) -> None:
+    """Refuse a job that can't run there.
 
     Raises
     ------
@@ -293,6 +293,11 @@ def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
     ):
         if value >= limit:
             raise WorkloadError(f"{what}: {name} must stay below {limit}, for flow keys; here {value}")
+
+
+def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
+    """Make a job ready to run; it is checked by :func:`check_job`."""
+    check_job(number, info, topology)
     workload = info.workload
     mesh = workload.mesh if info.folding is None else info.folding.translations.mesh
     programs = ReadyPrograms(workload.programs, mesh)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +22,11 @@ from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.directing import Directing, Director
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.given_ahead import can_be_given_ahead, run_given_ahead
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.program_columns import add_bytes
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
+from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.releasing import ReleasingNetwork
 from cosim.engine.series import SeriesLog, Watched
@@ -44,16 +45,6 @@ from cosim.workload.program import OpKind
 Release = Literal["network", "engine"]
 """Who starts flows whose dependencies resolve."""
 _PROGRESS_S = 0.2  # of the wall's clock, between two that are told
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressInfo:
-    """How far a run is."""
-
-    now_ps: int
-    operations_done: int
-    operations_total: int
-    messages: int
 
 
 def replay(
@@ -111,6 +102,10 @@ def replay(
     WorkloadError, AlgorithmError, UnreachableError, NetworkError
         As they say.
     """
+    looked_at = record_messages or director is not None or watched is not None
+    if release == "network" and not looked_at and can_be_given_ahead(topology, network, jobs):
+        assert isinstance(network, CompiledNetwork)
+        return run_given_ahead(topology, network, jobs[0], seed, record_operations, spill, progress)
     one = Replay(
         topology,
         network,

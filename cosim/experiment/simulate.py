@@ -18,8 +18,8 @@ from cosim.units import format_time
 
 if TYPE_CHECKING:
     from cosim.cluster.sharing import Cluster
+    from cosim.engine.progress import ProgressInfo
     from cosim.engine.records import JobInfo, Records
-    from cosim.engine.replay import ProgressInfo
     from cosim.experiment.build import Built
     from cosim.experiment.scenario import Scenario
     from cosim.experiment.settings import Changes

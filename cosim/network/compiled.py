@@ -95,6 +95,8 @@ class CompiledNetwork(NetworkSimulator):
     link_changes = False
     has_queues = False
     has_rates = False
+    by_cause = True
+    """Whether what lets flows start, and when that was known, may matter to those that start at once."""
 
     def __init__(self) -> None:
         self._opened = False

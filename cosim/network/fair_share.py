@@ -81,6 +81,7 @@ class FairShareNetwork(CompiledNetwork):
         self._in_python = in_python
         # A balancer draws lots, and spreads over so many paths only: places that look alike fare otherwise.
         self.symmetric = balancer is None or not balancer.chooses
+        self.by_cause = balancer is not None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._balancing = Balancing(

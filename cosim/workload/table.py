@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
@@ -228,12 +227,12 @@ class OperationTable:
         return cls(every, np.arange(len(every)), first=np.concatenate([[0], np.cumsum(lengths)]))
 
 
-@dataclass(frozen=True, eq=False)
 class TablePrograms(Sequence[Program]):
     """Programs of a table, made when they are asked for."""
 
-    table: OperationTable
-    names: Sequence[str]
+    def __init__(self, table: OperationTable, names: Sequence[str]) -> None:
+        self.table = table
+        self.names = names
 
     def __len__(self) -> int:
         return self.table.num_programs

@@ -335,7 +335,7 @@ def test_arrivals_are_put_into_the_same_bins_in_however_many_parts(
 ) -> None:
     """More than are listed at once, while pairs are still coming, and times go forth and back."""
     monkeypatch.setattr("cosim.engine.traffic._CELLS", most_cells)
-    monkeypatch.setattr("cosim.engine.traffic._MOST_LISTED", 1000)
+    monkeypatch.setattr("cosim.engine.flow_log._MOST_LISTED", 1000)
     generator = np.random.default_rng(8)
     pairs = [(int(a), int(b)) for a, b in generator.integers(0, 30, (5000, 2)) if a != b]
     times_ = (10 ** generator.uniform(0, 12, len(pairs))).astype(int).tolist()

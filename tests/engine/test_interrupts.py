@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import cosim.engine.replay as module
 from cosim.engine import columns, operation_log
 from cosim.engine.kept_columns import KeptColumn
+from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import JobInfo
-from cosim.engine.replay import ProgressInfo
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.forwarding import ForwardingNetwork

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -14,7 +15,7 @@ from cosim.network.flows import I32, I64
 from cosim.network.jit import compiled
 from cosim.workload.by_rank import NOTHING, NOTHING_IS_INVENTED, program_names
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Workload
-from cosim.workload.table import OperationTable
+from cosim.workload.table import OperationTable, TablePrograms
 
 _WAIT, _SEND, _RECV, _NOTHING = range(4)
 _PROTOTYPES = (
@@ -42,23 +43,55 @@ class TimedFlows:
 
         The n-th flow of a pair of ranks has tag n. Operations are named ``flow k`` and ``wait k``.
         """
-        count = len(self)
-        program_of, begins = np.zeros((2, num_ranks), np.int32)
+        programs = TimedPrograms(self, num_ranks)
+        report.invented(NOTHING_IS_INVENTED, programs.num_idle)
+        mesh = DeviceMesh({"rank": num_ranks})
+        return Workload(name, mesh, programs, programs.program_of, report.build())
+
+
+class TimedPrograms(TablePrograms):
+    """The programs of ranks that do nothing but send and receive such flows; their table is made when it is
+    asked for.
+
+    Attributes
+    ----------
+    program_of
+        int32[ranks]: the number of each one's program.
+    num_waits, num_idle
+        How many flows don't start at 0, and ranks that do nothing.
+    """
+
+    def __init__(self, flows: TimedFlows, num_ranks: int) -> None:
+        self.flows = flows
+        self.program_of, self._begins = np.zeros((2, num_ranks), np.int32)
         first = np.zeros(num_ranks + 1, np.int64)
-        programs, num_waits, idle = _number(self.src, self.dst, self.start_ps, program_of, begins, first)
-        report.invented(NOTHING_IS_INVENTED, idle)
-        first = first[: programs + 1]
-        rows = int(first[-1])
+        found = _number(flows.src, flows.dst, flows.start_ps, self.program_of, self._begins, first)
+        self._count, self.num_waits, self.num_idle = found
+        self._first = first[: self._count + 1]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def names(self) -> Sequence[str]:  # type: ignore[override]
+        """Of each program."""
+        return program_names(self._begins[: self._count].tolist())
+
+    @cached_property
+    def table(self) -> OperationTable:  # type: ignore[override]
+        """All operations as columns."""
+        flows, first = self.flows, self._first
+        count, rows = len(flows), int(first[-1])
         like, which = np.empty((2, rows), np.int32)
         duration, size, peer, tag = np.empty((4, rows), np.int64)
-        dep_first, dep = np.empty(rows + 1, np.int64), np.empty(num_waits, np.int32)
+        dep_first, dep = np.empty(rows + 1, np.int64), np.empty(self.num_waits, np.int32)
         hashes, latest = np.empty(2 << count.bit_length(), np.int32), np.empty(count, np.int32)
         _write(
-            self.src,
-            self.dst,
-            self.size_bytes,
-            self.start_ps,
-            program_of,
+            flows.src,
+            flows.dst,
+            flows.size_bytes,
+            flows.start_ps,
+            self.program_of,
             first,
             first[:-1].copy(),
             hashes,
@@ -72,7 +105,7 @@ class TimedFlows:
             dep_first,
             dep,
         )
-        table = OperationTable(
+        return OperationTable(
             _PROTOTYPES,
             like,
             first=first,
@@ -84,9 +117,6 @@ class TimedFlows:
             tag=tag,
             deps=(dep_first, dep),
         )
-        names = program_names(begins[:programs].tolist())
-        mesh = DeviceMesh({"rank": num_ranks})
-        return Workload(name, mesh, table.programs(names), program_of, report.build())
 
 
 @compiled
