@@ -48,7 +48,7 @@ def _see_links(core: Core, fluid: Fluid, now: int) -> None:
             for k in range(held.at, held.at + held.count):
                 f = dense.flows[k]
                 if dense.fresh[f] != GONE:
-                    link.load += part_of(link, dense.fresh[f], dense.paths[f].weight)
+                    link.load += part_of(link.capacity, dense.fresh[f], dense.paths[f].weight)
         settle_use(core, fluid, number, now)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from cosim.network.dense import GONE
 from cosim.network.drains import set_drain
-from cosim.network.fluid import CAME, NO_CLASS, NONE, Fluid, mark
+from cosim.network.fluid import CAME, LEFT, NO_CLASS, NONE, Fluid, mark
 from cosim.network.jit import internal, once
 from cosim.units import NEVER
 
@@ -58,7 +58,7 @@ def may_begin(fluid: Fluid) -> bool:
     if counts.in_a_row < IN_A_ROW or fluid.balance.counts[0].on != 0:
         return False
     for d in range(counts.num_dirty):
-        if fluid.links[fluid.dirty[d]].dirty == CAME:
+        if fluid.links[fluid.dirty[d]].dirty != LEFT:
             return False
     one = NO_CLASS
     for f in range(counts.flows_used):
@@ -186,7 +186,7 @@ def may_go_on(fluid: Fluid) -> bool:
     """Whether flows only left since the last filling, which changed enough rates."""
     counts = fluid.counts[0]
     for d in range(counts.num_dirty):
-        if fluid.links[fluid.dirty[d]].dirty == CAME:
+        if fluid.links[fluid.dirty[d]].dirty != LEFT:
             return False
     return bool(counts.in_a_row > 0)
 

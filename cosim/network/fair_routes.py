@@ -27,7 +27,7 @@ from cosim.network.balancing.choosing import (
 from cosim.network.balancing.state import WEIGHT_UNIT
 from cosim.network.calendar import push
 from cosim.network.core import DONE, Core
-from cosim.network.fluid import NONE, Fluid
+from cosim.network.fluid import CAME, NONE, Fluid
 from cosim.network.jit import compiled, inlined, internal, once
 from cosim.network.membership import join, leave_path
 
@@ -185,7 +185,7 @@ def _go(core: Core, fluid: Fluid, f: int, now: int) -> None:
             # below.
             m = balance.spot[link]
             if m == NONE:
-                last = join(fluid, f, link, last, 0)
+                last = join(fluid, f, link, last, 0, CAME)
                 fluid.counts[0].num_members += 1
                 balance.spot[link] = last
                 m = last

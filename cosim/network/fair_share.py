@@ -63,7 +63,7 @@ from cosim.network.uses import put_uses
 from cosim.topology.graph import Topology
 
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1e3
-_LISTED_USES = 1 << 12  # of links, of 32 bytes: a cache holds them
+_LISTED_USES = 1 << 14  # of links, of 32 bytes: of a run of some thousand flows all of them
 _WEIGHT_UNIT = 10**9  # of a weight of 1; see MIN_WEIGHT: the least is 1,000
 
 

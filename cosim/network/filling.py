@@ -160,13 +160,21 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
     flow.fresh = level
     flow.by = by
     counts.num_rising -= 1
+    more = np.int64(0)
+    capacity = -1.0
+    weight = np.int64(0)
     one = flow.member
     while one != NONE:
         member = fluid.members[one]
         number = member.link
         link = fluid.links[number]
         if level != flow.level:
-            link.load += part_of(link, level, member.weight) - part_of(link, flow.level, member.weight)
+            # Links of a path are mostly alike: what it takes of one is worked out once for all of them.
+            if link.capacity != capacity or member.weight != weight:
+                capacity = link.capacity
+                weight = member.weight
+                more = part_of(capacity, level, weight) - part_of(capacity, flow.level, weight)
+            link.load += more
         if link.visit == counts.visit:
             lose(link, level, member.weight)
             link.weight -= member.weight
@@ -190,7 +198,12 @@ def _come_by(fluid: Fluid, f: int, priority: int, level: float) -> None:
     """
     visit = fluid.counts[0].visit
     # All links are asked whether they still hold it before any is said to differ: to differ has a price, and
-    # one that holds it spares the others.
+    # one that holds it spares the others. It is mostly the one that did before.
+    by = fluid.flows[f].by
+    link = fluid.links[by]
+    if link.visit != visit and not is_before(priority, level, link.full_priority, link.full_level):
+        _freeze(fluid, f, level, by)
+        return
     one = fluid.flows[f].member
     while one != NONE:
         number = fluid.members[one].link

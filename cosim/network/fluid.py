@@ -133,9 +133,11 @@ of ``full_priority`` (:data:`NO_CLASS`: it was not). In a filling: flows that ar
 class among them (``priority``) and what that weighs (``weight``); what is ``left`` of it but for ``gone``,
 the weight frozen at ``level``, the last moment of its class so far; and the ``chain`` of flows found that it
 froze before (if it is ``chained`` in that filling). ``load``, ``wary``, ``kept``, ``room``: see
-:mod:`cosim.network.slack`; ``dirty``: :data:`LEFT`, :data:`CAME` or 0."""
-LEFT, CAME = 1, 2
-"""What happened to a link since the last filling: flows only left it, or came, too."""
+:mod:`cosim.network.slack`; ``dirty``: :data:`LEFT`, :data:`FITS`, :data:`CAME` or 0."""
+LEFT, FITS, CAME = 1, 2, 3
+"""What happened to a link since the last filling: flows only left it; or came, too, of which each seems to fit
+with room to spare, at the level at which another link will hold it back; or came, and that is not known.
+"""
 CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
 """What a group's flows weigh, in billionths, and their class."""
 MOMENT = np.dtype([("level", "f8"), ("priority", "i8"), ("what", "i8")])
@@ -179,7 +181,7 @@ class Fluid(Arrays):
 
 @inlined
 def mark(fluid: Fluid, link: int, what: int) -> None:
-    """A flow :data:`CAME` to this link, or :data:`LEFT` it."""
+    """A flow :data:`CAME` to this link, where perhaps it :data:`FITS`, or :data:`LEFT` it."""
     counts = fluid.counts[0]
     if fluid.links[link].dirty == 0:
         fluid.dirty[counts.num_dirty] = link

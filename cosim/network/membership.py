@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cosim.network.core import Core
 from cosim.network.dense_turns import take_out
-from cosim.network.fluid import CAME, LEFT, NONE, Fluid, mark
+from cosim.network.fluid import CAME, FITS, LEFT, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
-from cosim.network.slack import part_of
+from cosim.network.slack import has_room_for, is_alone, most_level, part_of
 
 
 @inlined
-def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
-    """Put a flow, or a part of it, on a link; its membership, before ``sibling`` among the flow's."""
+def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int, what: int) -> int:
+    """Put a flow, or a part of it, on a link, to which this happens by it; its membership, before ``sibling``
+    among the flow's.
+    """
     counts = fluid.counts[0]
     m = counts.free_member
     if m == NONE:
@@ -32,7 +36,7 @@ def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int) -> int:
     else:
         fluid.links[link].last = m
     fluid.links[link].first = m
-    mark(fluid, link, CAME)
+    mark(fluid, link, what)
     return int(m)
 
 
@@ -54,7 +58,7 @@ def _leave(fluid: Fluid, m: int) -> None:
     member.after = counts.free_member
     counts.free_member = m
     link = fluid.links[member.link]
-    link.load -= part_of(link, fluid.flows[member.flow].level, member.weight)
+    link.load -= part_of(link.capacity, fluid.flows[member.flow].level, member.weight)
     mark(fluid, member.link, LEFT)
 
 
@@ -69,12 +73,19 @@ def is_alive(core: Core, fluid: Fluid, path: int) -> bool:
 
 @once
 def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
-    """Put a flow on the links of a path, for which there is room."""
+    """Put a flow on the links of a path, for which there is room in the arrays."""
+    flow = fluid.flows[f]
+    level = np.inf
+    for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        level = min(level, most_level(fluid.links[core.path_link[k]], flow.priority, flow.weight))
     last = NONE
     for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
+        number = core.path_link[k]
         fluid.counts[0].num_members += 1
-        last = join(fluid, f, core.path_link[k], last, fluid.flows[f].weight)
-    fluid.flows[f].member = last
+        # Who has had no company had just the rate of a link (`rate_of`): that is looked at.
+        fits = has_room_for(fluid.links[number], level, flow.weight) and not is_alone(fluid, number)
+        last = join(fluid, f, number, last, flow.weight, FITS if fits else CAME)
+    flow.member = last
 
 
 @once

@@ -28,10 +28,10 @@ from cosim.network.dense_sharing import share_all
 from cosim.network.dense_turns import begin, end, may_begin, may_go_on, wants_columns, weigh
 from cosim.network.drains import set_drain
 from cosim.network.filling import differ, fill
-from cosim.network.fluid import LEFT, NONE, Fluid
+from cosim.network.fluid import CAME, NONE, Fluid
 from cosim.network.jit import once
 from cosim.network.rates import change_rate, rate_of, settle_use
-from cosim.network.slack import is_sound, keep_in_mind, see_room, undo
+from cosim.network.slack import is_alone, is_sound, keep_in_mind, see_room, undo
 
 
 @once
@@ -67,12 +67,12 @@ def _fill_anew(fluid: Fluid) -> None:
     for d in range(counts.num_dirty):
         number = fluid.dirty[d]
         link = fluid.links[number]
-        left = link.dirty == LEFT
+        fits = link.dirty != CAME
         link.dirty = 0
         if link.visit == counts.visit:
             continue
         # Where one flow is left, it may have no company any more: then its rate is a link's (`rate_of`).
-        if left and link.room != 0 and (link.first == NONE or link.first != link.last):
+        if fits and link.room != 0 and not is_alone(fluid, number):
             keep_in_mind(fluid, number)
         else:
             differ(fluid, number, NONE, 0.0)

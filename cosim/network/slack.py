@@ -13,6 +13,8 @@ differ from the beginning of a filling, which orders them anew, and never within
 
 from __future__ import annotations
 
+import numpy as np
+
 from cosim.network.calendar import Records
 from cosim.network.fluid import CAME, NO_CLASS, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
@@ -25,19 +27,54 @@ _NEARLY = WHOLE - (1 << 22)
 """A millionth is left: a link is full at a level that is so much higher than any on it, where links that are
 full at the same level, but for rounding, are within 10^-12.
 """
-WARY = 4
+WARY = 3
 """So often a link is looked at after it was full, before it is taken to have room: doing a filling again
 costs more than looking a few times.
 """
 
 
 @inlined
-def part_of(link: Records, level: float, weight: int) -> int:
-    """What a flow takes of a link, of :data:`WHOLE`."""
-    if level <= 0.0 or link.capacity == 0.0:
+def part_of(capacity: float, level: float, weight: int) -> int:
+    """What a flow takes of a link of that capacity, of :data:`WHOLE`."""
+    if level <= 0.0 or capacity == 0.0:
         return 0
     # More than all is only met while a filling that will be undone goes on, or when a link has slowed down.
-    return int(min(level * weight / link.capacity, 1.0) * WHOLE + 0.5)
+    return int(min(level * weight / capacity, 1.0) * WHOLE + 0.5)
+
+
+@inlined
+def most_level(link: Records, priority: int, weight: int) -> float:
+    """At about which level a flow that comes to a link is frozen there, at most.
+
+    Where the link was full, it was so at a level that is hardly higher with one flow more. Else it is full
+    with what it has left, or where two flows at least are frozen, which then have half of it each.
+    """
+    if link.full_priority == priority:
+        return float(link.full_level)
+    if link.full_priority != NO_CLASS:
+        return float(np.inf)
+    return float(link.capacity * max(1.0 - float(link.load) / WHOLE, 0.5) / weight)
+
+
+@inlined
+def has_room_for(link: Records, level: float, weight: int) -> bool:
+    """Whether a link that has room seems to have some for another flow, at such a level, too."""
+    return bool(link.room != 0 and link.load + part_of(link.capacity, level, weight) <= _NEARLY)
+
+
+@inlined
+def is_alone(fluid: Fluid, number: int) -> bool:
+    """Whether a link has one flow only, which meets no other on its other links either."""
+    m = fluid.links[number].first
+    if m == NONE or fluid.members[m].after != NONE:
+        return False
+    one = fluid.flows[fluid.members[m].flow].member
+    while one != NONE:
+        member = fluid.members[one]
+        if member.before != NONE or member.after != NONE:
+            return False
+        one = member.sibling
+    return True
 
 
 @inlined
@@ -77,7 +114,7 @@ def recount(fluid: Fluid, number: int) -> None:
     m = link.first
     while m != NONE:
         member = fluid.members[m]
-        link.load += part_of(link, fluid.flows[member.flow].level, member.weight)
+        link.load += part_of(link.capacity, fluid.flows[member.flow].level, member.weight)
         m = member.after
 
 
@@ -108,7 +145,7 @@ def undo(fluid: Fluid) -> None:
         while one != NONE:
             member = fluid.members[one]
             link = fluid.links[member.link]
-            link.load -= part_of(link, flow.fresh, member.weight) - part_of(link, flow.level, member.weight)
+            link.load -= part_of(link.capacity, flow.fresh, member.weight) - part_of(link.capacity, flow.level, member.weight)
             one = member.sibling
     for k in range(counts.num_reached):
         mark(fluid, fluid.reached[k], CAME)
