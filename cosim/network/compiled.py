@@ -469,10 +469,12 @@ class CompiledNetwork(NetworkSimulator):
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         arrays, state = self._arrays, self._arrays["state"][0]
+        # Of a network that is closed nobody writes there any more, and it may be much.
+        own = np.asarray if self._closed else np.array
         return NetworkStatistics(
-            link_bytes=arrays["link_bytes"].copy(),
+            link_bytes=own(arrays["link_bytes"]),
             bin_ps=int(state["bin_ps"]),
-            busy_ps=arrays["link_busy"].copy(),
+            busy_ps=own(arrays["link_busy"]),
             flows_started=int(state["num_started"]),
             flows_completed=int(state["num_completed"]),
             events=int(state["num_events"]),

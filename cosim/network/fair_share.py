@@ -255,15 +255,19 @@ class FairShareNetwork(CompiledNetwork):
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         put_uses(self.core(), self.columns())
-        so_far = replace(super().statistics(), balancing=self._balancing.used())
-        # What was sent before a flow was moved is taken off its new links in advance: see move_flows.
-        so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))
+        so_far = super().statistics()
+        if self._balancing.balancer is not None:
+            so_far = replace(so_far, balancing=self._balancing.used())
+        if self._topology.changes is not None:
+            # What was sent before a flow was moved is taken off its new links in advance: see move_flows.
+            so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))
         if not (self._fluid["links"]["used"] > 0).any():
             return so_far
         # Of links that are busy now the time up to the grant counts; on a copy, for the run goes on.
-        copy = self.core().replaced(state=self._arrays["state"].copy(), link_busy=so_far.busy_ps)
+        busy_ps = so_far.busy_ps.copy() if self._closed else so_far.busy_ps
+        copy = self.core().replaced(state=self._arrays["state"].copy(), link_busy=busy_ps)
         settle(copy, self._fluid["links"], int(copy.state["grant"][0]))
-        return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]))
+        return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]), busy_ps=busy_ps)
 
 
 class FairShare(NetworkSpec):

@@ -229,7 +229,7 @@ def flat_table(
         src=np.asarray(src, np.int32),
         dst=np.asarray(dst, np.int32),
         size_bytes=np.asarray(size_bytes, np.int64),
-        channel=np.asarray(channel if channel is not None else np.zeros(n), np.int32),
+        channel=np.zeros(n, np.int32) if channel is None else np.asarray(channel, np.int32),
         delay_ps=np.zeros(n, np.int64),
         reaction_ps=np.full(n, min(reaction_ps, NEVER), np.int64),
         dep_ptr=np.zeros(n + 1, np.int64),

@@ -142,18 +142,19 @@ class FlowStore:
         row0, rows = self._append("rows", table.num_rows)
         rows["src"], rows["dst"] = table.src, table.dst
         rows["size"], rows["delay"], rows["reaction"] = table.size_bytes, table.delay_ps, table.reaction_ps
-        # Counted down as what it waits for happens; it starts at the last of them.
-        rows["waits"] = np.diff(table.dep_ptr)
         rep0, reps = self._append("reps", int(table.block_repeat.sum()))
         reps["rows"] = np.repeat(sizes, table.block_repeat)
         reps["row"] = row0 + np.repeat(table.block_row[:-1], table.block_repeat)
         # Of each repetition the first flow's index: a flow is found in them by bisection.
         reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
-        self._add_successors(table, row0, rows)
+        if len(table.dep_distance):
+            # Counted down as what it waits for happens; it starts at the last of them.
+            rows["waits"] = np.diff(table.dep_ptr)
+            self._add_successors(table, row0, rows)
         cells = 0
         # A flat group is under way as a whole: its cells are taken when it opens. Of repeated blocks, only
         # what is under way.
-        pages = len(reps) if (rows["waits"] > 1).any() else 0
+        pages = len(reps) if len(table.dep_distance) and (rows["waits"] > 1).any() else 0
         if pages and table.is_flat:
             cells = sum(_page_size(rows) for rows in sizes.tolist())
         elif pages:
@@ -196,8 +197,7 @@ class FlowStore:
         last = np.cumsum(all_of)
         middle = last - all_of + of_completion
         rows["first"], rows["middle"], rows["last"] = first + last - all_of, first + middle, first + last
-        if total:
-            turn_round(*columns, middle, last - all_of, successors)
+        turn_round(*columns, middle, last - all_of, successors)
 
     def open(self, group: FlowGroup, path: int = 0, traits: int = 0) -> _NumberedTable:
         """Make a group known, whose row r (absolute) finds its links at ``path + r``.
