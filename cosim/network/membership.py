@@ -8,7 +8,7 @@ from cosim.network.core import Core
 from cosim.network.dense_turns import take_out
 from cosim.network.fluid import CAME, FITS, LEFT, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
-from cosim.network.slack import has_room_for, is_alone, most_level, part_of
+from cosim.network.slack import has_room_for, is_alone, most_rate, part_of
 
 
 @inlined
@@ -41,8 +41,8 @@ def join(fluid: Fluid, f: int, link: int, sibling: int, weight: int, what: int) 
 
 
 @inlined
-def _leave(fluid: Fluid, m: int) -> None:
-    """Take a flow off a link, by its membership."""
+def _leave(fluid: Fluid, m: int, part: int) -> None:
+    """Take a flow off a link, by its membership, of which it took a part."""
     counts = fluid.counts[0]
     member = fluid.members[m]
     ahead = member.before
@@ -57,8 +57,7 @@ def _leave(fluid: Fluid, m: int) -> None:
         fluid.links[member.link].last = ahead
     member.after = counts.free_member
     counts.free_member = m
-    link = fluid.links[member.link]
-    link.load -= part_of(link.capacity, fluid.flows[member.flow].level, member.weight)
+    fluid.links[member.link].load -= part
     mark(fluid, member.link, LEFT)
 
 
@@ -75,15 +74,15 @@ def is_alive(core: Core, fluid: Fluid, path: int) -> bool:
 def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
     """Put a flow on the links of a path, for which there is room in the arrays."""
     flow = fluid.flows[f]
-    level = np.inf
+    rate = np.inf
     for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
-        level = min(level, most_level(fluid.links[core.path_link[k]], flow.priority, flow.weight))
+        rate = min(rate, most_rate(fluid.links[core.path_link[k]], flow.priority, flow.weight))
     last = NONE
     for k in range(core.path_ptr[path], core.path_ptr[path + 1]):
         number = core.path_link[k]
         fluid.counts[0].num_members += 1
         # Who has had no company had just the rate of a link (`rate_of`): that is looked at.
-        fits = has_room_for(fluid.links[number], level, flow.weight) and not is_alone(fluid, number)
+        fits = has_room_for(fluid.links[number], rate) and not is_alone(fluid, number)
         last = join(fluid, f, number, last, flow.weight, FITS if fits else CAME)
     flow.member = last
 
@@ -93,9 +92,19 @@ def leave_path(fluid: Fluid, f: int) -> None:
     """Take a flow off the links that it is on."""
     if fluid.counts[0].dense != 0:
         take_out(fluid, f)
-    m = fluid.flows[f].member
-    fluid.flows[f].member = NONE
+    flow = fluid.flows[f]
+    m = flow.member
+    flow.member = NONE
+    part = np.int64(0)
+    capacity = -1.0
+    weight = np.int64(0)
     while m != NONE:
         fluid.counts[0].num_members -= 1
-        _leave(fluid, m)
+        # Links of a path are mostly alike: what it takes of one is worked out once for all of them.
+        member = fluid.members[m]
+        if fluid.links[member.link].capacity != capacity or member.weight != weight:
+            capacity = fluid.links[member.link].capacity
+            weight = member.weight
+            part = part_of(capacity, flow.level, weight)
+        _leave(fluid, m, part)
         m = fluid.members[m].sibling

@@ -45,23 +45,23 @@ def part_of(capacity: float, level: float, weight: int) -> int:
 
 
 @inlined
-def most_level(link: Records, priority: int, weight: int) -> float:
-    """At about which level a flow that comes to a link is frozen there, at most.
+def most_rate(link: Records, priority: int, weight: int) -> float:
+    """About what a flow that comes to a link gets there at most, bytes per ps.
 
     Where the link was full, it was so at a level that is hardly higher with one flow more. Else it is full
     with what it has left, or where two flows at least are frozen, which then have half of it each.
     """
     if link.full_priority == priority:
-        return float(link.full_level)
+        return float(link.full_level * weight)
     if link.full_priority != NO_CLASS:
         return float(np.inf)
-    return float(link.capacity * max(1.0 - float(link.load) / WHOLE, 0.5) / weight)
+    return float(link.capacity * max(1.0 - float(link.load) / WHOLE, 0.5))
 
 
 @inlined
-def has_room_for(link: Records, level: float, weight: int) -> bool:
-    """Whether a link that has room seems to have some for another flow, at such a level, too."""
-    return bool(link.room != 0 and link.load + part_of(link.capacity, level, weight) <= _NEARLY)
+def has_room_for(link: Records, rate: float) -> bool:
+    """Whether a link that has room seems to have some for another flow, at such a rate, too."""
+    return bool(link.room != 0 and float(_NEARLY - link.load) * link.capacity >= rate * WHOLE)
 
 
 @inlined
@@ -144,11 +144,18 @@ def undo(fluid: Fluid) -> None:
         flow = fluid.flows[fluid.found[k]]
         if flow.fresh == flow.level:
             continue
+        more = np.int64(0)
+        capacity = -1.0
+        weight = np.int64(0)
         one = flow.member
         while one != NONE:
             member = fluid.members[one]
             link = fluid.links[member.link]
-            link.load -= part_of(link.capacity, flow.fresh, member.weight) - part_of(link.capacity, flow.level, member.weight)
+            if link.capacity != capacity or member.weight != weight:
+                capacity = link.capacity
+                weight = member.weight
+                more = part_of(capacity, flow.fresh, weight) - part_of(capacity, flow.level, weight)
+            link.load -= more
             one = member.sibling
     for k in range(counts.num_reached):
         mark(fluid, fluid.reached[k], CAME)
