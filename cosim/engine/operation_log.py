@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from cosim.engine.kept_columns import KeptColumn, SpilledColumn
 from cosim.engine.records import OpRecords
 from cosim.engine.state import LOG
+from cosim.network.calendar import Records as Rows
+from cosim.network.flows import I32, I64
+from cosim.network.jit import compiled
 
-I64 = NDArray[np.int64]
+_KINDS = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
+"""Of the columns: job, iteration, rank, operation, start and end."""
 
 
 def evenly(world: int, count: int | None) -> I64:
@@ -61,9 +65,8 @@ class OperationLog:
             for base, ranks in zip(accumulate(worlds, initial=0), kept, strict=False):
                 self._is_kept[base + ranks] = True
         self._instant = np.zeros(0, LOG)
-        kinds = np.int32, np.int32, np.int32, np.int32, np.int64, np.int64
         self._columns = [
-            KeptColumn(kind, expected) if spill is None else SpilledColumn(kind, spill) for kind in kinds
+            KeptColumn(kind, expected) if spill is None else SpilledColumn(kind, spill) for kind in _KINDS
         ]
         self.end_ps = 0
         """When the last operation ended, whether it was kept or not."""
@@ -102,18 +105,32 @@ class OperationLog:
         self.end_ps = int(rows["end"][-1])
         if not self._keeps_all:
             rows = rows[self._is_kept[rows["rank"]]]
-        rows = _in_order(rows)
-        rank = rows["rank"]
-        columns = (
-            self._job[rank],
-            rows["iteration"],
-            self._number[rank],
-            rows["op"],
-            rows["start"],
-            rows["end"],
-        )
+        columns = [np.empty(len(rows), kind) for kind in _KINDS]
+        if not _split(rows, self._job, self._number, *columns):
+            _split(_in_order(rows), self._job, self._number, *columns)
         for kept, column in zip(self._columns, columns, strict=True):
             kept.append(column)
+
+
+@compiled
+def _split(
+    rows: Rows, jobs: I32, numbers: I32, job: I32, iteration: I32, rank: I32, op: I32, start: I64, end: I64
+) -> bool:
+    """Write rows as columns; whether those of each instant are in the order of (rank, operation)."""
+    in_order = True
+    for k in range(len(rows)):
+        row = rows[k]
+        job[k] = jobs[row.rank]
+        iteration[k] = row.iteration
+        rank[k] = numbers[row.rank]
+        op[k] = row.op
+        start[k] = row.start
+        end[k] = row.end
+        if k > 0 and row.end == rows[k - 1].end:
+            before = rows[k - 1]
+            if row.rank < before.rank or (row.rank == before.rank and row.op < before.op):
+                in_order = False
+    return in_order
 
 
 def _in_order(rows: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import ctypes
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
+from operator import is_
 from typing import Any, cast
 
 import numpy as np
@@ -102,6 +103,7 @@ class CompiledNetwork(NetworkSimulator):
         self._opened = False
         self._closed = False
         self._core: Core | None = None
+        self._core_of: tuple[object, ...] = ()
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -226,7 +228,10 @@ class CompiledNetwork(NetworkSimulator):
 
     def core(self) -> Core:
         """The state as it is now."""
-        self._core = Core.of(self._core, **self._arrays, store=self.store.view())
+        arrays, store = self._arrays, self.store.view()
+        seen = arrays, arrays.stamp, store
+        if self._core is None or not all(map(is_, seen, self._core_of)):
+            self._core, self._core_of = Core.of(self._core, **arrays, store=store), seen
         return self._core
 
     def bind(self, table: FlowTable, endpoints: I32, job: int, channel: int = 0) -> tuple[int, int]:

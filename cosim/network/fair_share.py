@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,7 @@ class FairShareNetwork(CompiledNetwork):
         links["first"] = NONE
         self._numbers = ChannelNumbers()
         self._view: Fluid | None = None
+        self._view_of: tuple[object, ...] = ()
         self._traits: dict[tuple[int, int], int] = {}
         self._fluid = GrowingArrays(
             {
@@ -230,7 +232,10 @@ class FairShareNetwork(CompiledNetwork):
 
     def columns(self) -> Fluid:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        self._view = Fluid.of(self._view, balance=self._balancing.view(), dense=self._dense, **self._fluid)
+        seen = self._fluid, self._fluid.stamp, self._balancing.view(), self._dense
+        if self._view is None or not all(map(is_, seen, self._view_of)):
+            _, _, balance, dense = self._view_of = seen
+            self._view = Fluid.of(self._view, balance=balance, dense=dense, **self._fluid)
         return self._view
 
     def _next_instant(self) -> int:

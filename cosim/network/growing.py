@@ -74,8 +74,15 @@ class GrowingArrays(dict[str, Any]):
     """Arrays by name; what was taken from here before :meth:`reserve` may be stale after it.
 
     One that grows at least doubles, so that rows that come one by one are copied a bounded number of times;
-    rows that are new are zeros, in pages that nobody pays for before they are touched.
+    rows that are new are zeros, in pages that nobody pays for before they are touched. ``stamp`` is another
+    one after each array that was put in the place of one.
     """
+
+    stamp = 0
+
+    def __setitem__(self, name: str, array: Any) -> None:
+        self.stamp += 1
+        super().__setitem__(name, array)
 
     def reserve(self, name: str, need: int) -> bool:
         """Have room for ``need`` rows; whether the array had to be replaced."""

@@ -103,10 +103,12 @@ class FlowStore:
         self._tables: dict[int, _NumberedTable] = {}
         self._open: dict[int, _NumberedTable] = {}
         self._view: Store | None = None
+        self._seen = 0  # the stamp of the arrays that the view is of
 
     def view(self) -> Store:
         """The arrays as they are now; stale after anything here was called."""
-        self._view = Store.of(self._view, **self._arrays)
+        if self._view is None or self._seen != self._arrays.stamp:
+            self._view, self._seen = Store.of(self._view, **self._arrays), self._arrays.stamp
         return self._view
 
     def _append(self, name: str, count: int) -> tuple[int, NDArray[Any]]:
