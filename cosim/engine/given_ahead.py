@@ -38,6 +38,7 @@ from cosim.engine.rows import unique_rows
 from cosim.engine.state import ARRIVAL, LOG, U64
 from cosim.engine.timed_flows import TimedFlows, TimedPrograms
 from cosim.engine.traffic import PairTraffic
+from cosim.errors import SimulationError
 from cosim.network.calendar import Records as Rows
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, flat_table, pack_key
@@ -46,7 +47,7 @@ from cosim.network.jit import compiled, inlined
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.tiers import expect
 from cosim.topology.graph import Topology
-from cosim.units import NEVER, format_time
+from cosim.units import NEVER, TOO_LATE, format_time
 
 _NOT_YET = -1
 _LARGE = 1 << 16  # operations
@@ -112,6 +113,8 @@ def run_given_ahead(
                 end[done.index] = done.time_ps
                 left -= len(done)
                 until, asked, batch = granted, asked + 1, FlowBatch()
+            if left and until >= NEVER:
+                raise SimulationError(TOO_LATE)
             if progress is not None:
                 progress(ProgressInfo(until, total - 2 * left, total, len(flows) - left))
     except KeyboardInterrupt:

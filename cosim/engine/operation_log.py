@@ -105,7 +105,7 @@ class OperationLog:
         self.end_ps = int(rows["end"][-1])
         if not self._keeps_all:
             rows = rows[self._is_kept[rows["rank"]]]
-        columns = [np.empty(len(rows), kind) for kind in _KINDS]
+        columns: list[Any] = [np.empty(len(rows), kind) for kind in _KINDS]
         if not _split(rows, self._job, self._number, *columns):
             _split(_in_order(rows), self._job, self._number, *columns)
         for kept, column in zip(self._columns, columns, strict=True):

@@ -160,7 +160,7 @@ def _freeze(fluid: Fluid, f: int, level: float, by: int) -> None:
     flow.fresh = level
     flow.by = by
     counts.num_rising -= 1
-    more = np.int64(0)
+    more = 0
     capacity = -1.0
     weight = np.int64(0)
     one = flow.member

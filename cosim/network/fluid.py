@@ -135,8 +135,8 @@ the weight frozen at ``level``, the last moment of its class so far; and the ``c
 froze before (if it is ``chained`` in that filling). ``load``, ``wary``, ``kept``, ``room``: see
 :mod:`cosim.network.slack`; ``dirty``: :data:`LEFT`, :data:`FITS`, :data:`CAME` or 0."""
 LEFT, FITS, CAME = 1, 2, 3
-"""What happened to a link since the last filling: flows only left it; or came, too, of which each seems to fit
-with room to spare, at the level at which another link will hold it back; or came, and that is not known.
+"""What happened to a link since the last filling: flows only left it; or came, too, of which each seems to
+fit with room to spare, at the level at which another link will hold it back; or came, and that is not known.
 """
 CLASS = np.dtype([("weight", "i8"), ("priority", "i8")])
 """What a group's flows weigh, in billionths, and their class."""

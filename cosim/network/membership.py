@@ -95,7 +95,7 @@ def leave_path(fluid: Fluid, f: int) -> None:
     flow = fluid.flows[f]
     m = flow.member
     flow.member = NONE
-    part = np.int64(0)
+    part = 0
     capacity = -1.0
     weight = np.int64(0)
     while m != NONE:

@@ -7,6 +7,9 @@ so that their sum is exact, and the same in whatever order they come and go. Whe
 link that was left alone has to have room still. Where one has none, all is undone, and filled again from the
 beginning, with that link and all that were looked at.
 
+Nor is a link with room looked at where a flow comes that another link of its path will hold back before it
+takes that room, as far as can be said beforehand.
+
 A link's flows are in the order in which they were frozen, but for those of a link that has room: it may only
 differ from the beginning of a filling, which orders them anew, and never within one.
 """
@@ -28,8 +31,8 @@ _NEARLY = WHOLE - (1 << 22)
 full at the same level, but for rounding, are within 10^-12.
 """
 WARY = 3
-"""So often a link is looked at after it was full, before it is taken to have room, unless it has much: doing a
-filling again costs more than looking a few times.
+"""So often a link is looked at after it was full, before it is taken to have room, unless it has much: doing
+a filling again costs more than looking a few times.
 """
 _AMPLE = int(0.9 * WHOLE)
 """With less in use, a link has much room."""
@@ -144,7 +147,7 @@ def undo(fluid: Fluid) -> None:
         flow = fluid.flows[fluid.found[k]]
         if flow.fresh == flow.level:
             continue
-        more = np.int64(0)
+        more = 0
         capacity = -1.0
         weight = np.int64(0)
         one = flow.member
