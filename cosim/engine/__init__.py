@@ -2,6 +2,8 @@
 
 =======================  =====================================================================
 ``replay``               the run: the front door, and what joins engine, network and SimPy
+``given_ahead``          a run of flows that start at given times: all of them at once
+``timed_flows``          these flows as columns, and as a workload; ``progress``: how far a run is
 ``environment``          the SimPy environment that shares its time with a network
 ``engine``               jobs in columns; answers what the compiled loop stops for
 ``programs``, ``plans``  programs made ready to run, process groups, the plans of collectives
