@@ -31,11 +31,9 @@ _NEARLY = WHOLE - (1 << 22)
 full at the same level, but for rounding, are within 10^-12.
 """
 WARY = 3
-"""So often a link is looked at after it was full, before it is taken to have room, unless it has much: doing
-a filling again costs more than looking a few times.
+"""So often a link is looked at after it was full, before it is taken to have room: doing a filling
+again costs more than looking a few times.
 """
-_AMPLE = int(0.9 * WHOLE)
-"""With less in use, a link has much room."""
 
 
 @inlined
@@ -98,8 +96,7 @@ def see_room(link: Records) -> None:
     one freezes them, and the other is found with nothing that rises. A dead one is full with no load.
     """
     some = link.capacity > 0.0 and link.load <= _NEARLY
-    ample = link.wary == 0 or link.load < _AMPLE
-    link.room = 1 if some and ample and link.full_priority == NO_CLASS else 0
+    link.room = 1 if some and link.full_priority == NO_CLASS and link.wary == 0 else 0
 
 
 @inlined
