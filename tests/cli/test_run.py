@@ -12,6 +12,7 @@ import pytest
 import cosim
 from cosim import cli
 from cosim.engine import replay as engine
+from cosim.engine.progress import ProgressInfo
 from cosim.errors import NetworkError
 from cosim.results.stored_run import load_run
 
@@ -163,7 +164,7 @@ def test_an_interrupted_run_keeps_what_was_computed(
     real = engine.replay
 
     def interrupted(*arguments: object, **options: object) -> object:
-        def stop(info: engine.ProgressInfo) -> None:
+        def stop(info: ProgressInfo) -> None:
             if info.operations_done:
                 raise KeyboardInterrupt
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
 
-from cosim.profiler.inside.strided import elements_one_by_one  # noqa: E402
+import torch
+
+from cosim.profiler.inside.strided import elements_one_by_one
 
 aten = torch.ops.aten
 X, NARROW = torch.zeros(4, 6, 8), torch.zeros(4, 6, 8, dtype=torch.bfloat16)

@@ -2,9 +2,9 @@
 
 Bytes are each operand and each result once, and again where a second kernel or pass reads it. Kernels whose
 operands lie differently, are broadcast or of several types go through their elements one by one
-(:class:`~cosim.gpu.kernels.Kernel`); of sums of gradients that isn't said. What backward does is PyTorch's rule for the operator
-(``tools/autograd/derivatives.yaml``). A flash attention's backward makes the scores again: five products
-where forward has two (Dao, "FlashAttention-2", arXiv 2307.08691, section 3.1).
+(:class:`~cosim.gpu.kernels.Kernel`); of sums of gradients that isn't said. What backward does is PyTorch's
+rule for the operator (``tools/autograd/derivatives.yaml``). A flash attention's backward makes the scores
+again: five products where forward has two (Dao, "FlashAttention-2", arXiv 2307.08691, section 3.1).
 
 Under ``autocast`` matrix products run in ``width``, their operands cast by a kernel each where they are kept
 in another type; norms, powers and the loss run in fp32 (PyTorch, "Automatic Mixed Precision", op-specific

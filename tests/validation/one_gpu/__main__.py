@@ -1,13 +1,14 @@
 """What one GPU took beside what cosim says: ``python -m tests.validation.one_gpu [GPU ...]``.
 
-Each job of ``jobs.json`` is profiled without a GPU (`cosim profile`, 2 minutes for all) and simulated on each
+Each job of ``jobs.json`` is profiled without a GPU (`cosim profile`, 5 minutes for all) and simulated on each
 GPU named (of the catalogue, or a file; default ``h100-sxm-pytorch`` and ``h100-sxm``): its iteration, and its
 products, attention and element-wise kernels, how many and their milliseconds. ``--only=NAME,NAME`` takes
-those jobs. ``--measured=h200`` (or ``h100-again``): measured there. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
+those jobs; ``--measured=h200`` (or ``h100-again``): measured there; ``--profiles=FOLDER`` keeps profiles
+there. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
 ResNet-50 needs torchvision, and is left out where that isn't installed. The word ``kernels``: products,
 attention and element-wise kernels alone, beside the package and the published tables. The word ``fit``: what
-jobs say of the first GPU's operators and power. The word ``catalogue``:
-jobs that the catalogue of models can say, without a profile: iteration and memory.
+jobs say of the first H100's operators and power. The word ``catalogue``: jobs that the catalogue of models can
+say, without a profile: iteration and memory.
 """
 
 from __future__ import annotations

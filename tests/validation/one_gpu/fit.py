@@ -20,8 +20,11 @@ from cosim.units import PS_PER_S
 from tests.validation.one_gpu.jobs import Job
 
 ONE_BY_ONE = (
-    "::elementwise_kernel<128", "CatArrayBatchedCopy<", "unrolled_elementwise", "batch_norm_collect_statistics"
-)  # fmt: skip
+    "::elementwise_kernel<128",
+    "CatArrayBatchedCopy<",
+    "unrolled_elementwise",
+    "batch_norm_collect_statistics",
+)
 """Of PyTorch's kernels those that go through their elements one by one."""
 PRODUCTS = (KernelKind.MATMUL, KernelKind.ATTENTION, KernelKind.ATTENTION_BACKWARD)
 BELOW = 0.94
@@ -29,8 +32,8 @@ BELOW = 0.94
 
 
 def operators(job: Job) -> tuple[int, int, float, int, float]:
-    """Of a job's element-wise kernels: how many go through elements one by one, as profiled; elements of those, and
-    seconds measured; bytes of the others that no compiler made, and seconds.
+    """Of a job's element-wise kernels: how many go through elements one by one, as profiled; elements of
+    those, and seconds measured; bytes of the others that no compiler made, and seconds.
     """
     one_by_one, elements, moved = 0, 0, 0
     for kernel, times in job.profiled:
