@@ -165,7 +165,8 @@ def test_each_gpu_says_how_far_it_can_be_trusted(gpu: object) -> None:
         A100_80GB.name: "calibrated on 774",
         "A100-SXM4-40GB": "calibrated on llm-foundry",
         H100_SXM.name: "calibrated on llm-foundry",
-        "H100-SXM5-PyTorch": "calibrated on five training jobs",
+        "H100-SXM5-PyTorch": "calibrated on six training jobs",
+        "H200-SXM-PyTorch": "calibrated on sixteen training jobs measured on one H200, to which nothing",
         "GB200": "calibrated on Megatron-Bridge's Llama 3",
     }
     assert said.startswith(known.get(gpu.name, "uncalibrated"))  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ those jobs; ``--measured=h200`` (or ``h100-again``): measured there; ``--profile
 there. ``--fit=NAME,NAME``: the GPU fitted to these jobs' iterations by `cosim fit`, the others' error.
 ResNet-50 needs torchvision, and is left out where that isn't installed. The word ``kernels``: products,
 attention and element-wise kernels alone, beside the package and the published tables. The word ``fit``: what
-jobs say of the first H100's operators and power. The word ``catalogue``: jobs that the catalogue of models can
+jobs say of the first H100's operators and power. The word ``catalogue``: jobs that the catalogue can
 say, without a profile: iteration and memory.
 """
 
