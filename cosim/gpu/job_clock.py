@@ -7,10 +7,10 @@ them bound by arithmetic and ``M`` by memory, and its FLOPs as many as ``I`` sec
 
     arithmetic_power * I * x  +  memory_power * M,
 
-as voltage goes with the clock: an operation takes energy as its square, and the clock's part in that is what
-the power alone was measured at. ``x`` is where both together are the limit (a quadratic's root), at most 1.
-So a product of a number type whose peak is twice as high takes half the energy, and attention, whose
-exponentials keep products waiting, less power than these.
+as an operation's energy goes with the clock: by the square that voltage alone would say, less what doesn't
+change with it (the watts of 33 jobs on an H100 and an H200 fit powers of 0.2 to 1.1). ``x`` is where both
+together are the limit (a quadratic's root), at most 1. So a product of a number type whose peak is twice as
+high takes half the energy, and attention, whose exponentials keep products waiting, less power than these.
 
 Only + - * / and square roots of doubles. Not modelled: waiting for others (communication, the host), in which
 a GPU takes less, so that a job that waits much has a higher clock; the GPU's temperature; one GPU's chip and

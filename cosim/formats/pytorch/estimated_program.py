@@ -26,7 +26,7 @@ from cosim.formats.pytorch.execution_trace import ExecutionTrace, TraceNode
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory, total_flops
 from cosim.gpu.timer import GpuTimer
-from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, Operation, OpKind
+from cosim.workload.program import COMM_STREAM, COMPUTE_STREAM, CPU_STREAM, Operation, OpKind, Program
 
 _NO_KERNEL = re.compile(
     r"aten::(_?unsafe_view|view(_as)?|as_strided_?|slice|narrow|detach_?|empty.*|new_empty.*|result_type|t|transpose|"
@@ -93,6 +93,20 @@ def write(
     WorkloadError
         Shapes that make no sense, a number type that the GPU hasn't.
     """
+
+    def busy(one: Gpu) -> list[int]:
+        return [Program("", _written(trace, nodes, one, communicate, ReportBuilder())).busy_ps]
+
+    return _written(trace, nodes, gpu.clocked(busy), communicate, report)
+
+
+def _written(
+    trace: ExecutionTrace,
+    nodes: Sequence[TraceNode],
+    gpu: Gpu,
+    communicate: Communicate,
+    report: ReportBuilder,
+) -> tuple[Operation, ...]:
     writer = _EstimatedProgram(gpu, report)
     working = _callers(nodes)
     for node in nodes:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from cosim.context import Context
 from cosim.errors import WorkloadError
-from cosim.gpu.gpus import DTYPE_BYTES
+from cosim.gpu.gpus import DTYPE_BYTES, Gpu
+from cosim.gpu.timer import GpuTimer
 from cosim.models.parts import Layer, Piece
 from cosim.workload.layers.profile import LayerProfile, ProfiledLayer
 
@@ -27,13 +28,18 @@ def layer_profile(spec: ModelWorkload, context: Context) -> LayerProfile:
     WorkloadError
         Layers that talk to other replicas; a GPU whose table can't be read.
     """
-    job, timer = spec.job(), spec.built_gpu(context).timer(spec.dtype)
+    job = spec.job()
     width = DTYPE_BYTES[spec.gradient_dtype]
     layers = [layer for stage in job.stages for chunk in stage for layer in chunk]
 
-    def takes_ps(pieces: tuple[Piece, ...]) -> int:
+    def takes_ps(pieces: tuple[Piece, ...], timer: GpuTimer) -> int:
         return sum(timer.kernels_ps(piece.kernels) for piece in pieces)
 
+    def busy(one: Gpu) -> list[int]:
+        timer = one.timer(spec.dtype)
+        return [sum(takes_ps((*each.forward, *each.recompute, *each.backward), timer) for each in layers)]
+
+    timer = spec.built_gpu(context).clocked(busy).timer(spec.dtype)
     for layer in layers:
         if _talks(layer):
             raise WorkloadError(
@@ -45,8 +51,8 @@ def layer_profile(spec: ModelWorkload, context: Context) -> LayerProfile:
         tuple(
             ProfiledLayer(
                 layer.name,
-                takes_ps(layer.forward),
-                takes_ps((*layer.recompute, *layer.backward)),
+                takes_ps(layer.forward, timer),
+                takes_ps((*layer.recompute, *layer.backward), timer),
                 layer.output_bytes or job.training.boundary_bytes,
                 layer.num_parameters * width,
             )
