@@ -41,7 +41,10 @@ def elements_one_by_one(
     tensors = [t for t in (*inputs, *results) if t.layout is torch.strided and (t.dim() or t.is_cuda)]
     if not tensors:
         return 0
-    shape = torch.broadcast_shapes(*(one.shape for one in tensors))
+    try:
+        shape = torch.broadcast_shapes(*(one.shape for one in tensors))
+    except RuntimeError:  # another library's, or nested: not element by element
+        return 0
     orders = {_order(one, shape) for one in tensors}
     if len(orders) == 1 and None not in orders and not _asks_types(short, tensors, (*changed, *results)):
         return 0
