@@ -17,6 +17,7 @@ from tests.examples.answers import (
     missing_input,
     missing_simulator,
     run_sweep_file,
+    sweep_answer,
     without_release,
 )
 
@@ -67,6 +68,14 @@ def test_a_part_of_a_sweep_gives_that_part_of_its_answer(sweep: Path, release: s
     found = trials.splitlines()
     assert len(found) > 1
     assert [line for line in found if line not in printed] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.stem)
+def test_a_whole_sweep_gives_its_whole_answer(sweep: Path) -> None:
+    if missing := missing_input(sweep):
+        pytest.skip(missing)
+    assert sweep_answer(sweep) == answer_file(sweep).read_text(encoding="utf-8")
 
 
 def iterations(name: str, settings: dict[str, object]) -> list[list[float]]:
