@@ -37,31 +37,32 @@ def clocked(gpu: Gpu, busy: Busy) -> Gpu:
     efficiency = gpu.efficiency
     if efficiency.arithmetic_power is None or efficiency.memory_power is None or gpu.power is None:
         return gpu
-    share = 1.0
-    full = busy(at_clock(gpu, 1.0))
-    if full and (most := max(full)):
-        place = full.index(most)
-        arithmetic = busy(at_clock(gpu, 0.5))[place] - most
-        products = busy(of_products(gpu))[place]
-        share = within(
-            gpu.power,
-            (arithmetic, max(most - arithmetic, 0), products),
-            efficiency.arithmetic_power,
-            efficiency.memory_power,
-        )
+    share = within(gpu.power, work(gpu, busy), efficiency.arithmetic_power, efficiency.memory_power)
     said = f"{gpu.source}; its power leaves this job {share:.0%} of the clock that kernels have alone"
     return at_clock(gpu, efficiency.sustained_clock * share).model_copy(update={"source": said})
 
 
+def work(gpu: Gpu, busy: Busy) -> tuple[int, int, int]:
+    """Picoseconds of a job's busiest rank bound by arithmetic and by memory, at the clock that kernels have
+    alone, and of its FLOPs at the rate of large products.
+    """
+    full = busy(at_clock(gpu, 1.0))
+    most = max(full, default=0)
+    if not most:
+        return 0, 0, 0
+    place = full.index(most)
+    arithmetic = busy(at_clock(gpu, 0.5))[place] - most
+    return arithmetic, max(most - arithmetic, 0), busy(of_products(gpu))[place]
+
+
 def within(
-    limit: float, work: tuple[float, float, float], arithmetic_power: float, memory_power: float
+    limit: float, done: tuple[float, float, float], arithmetic_power: float, memory_power: float
 ) -> float:
     """The fraction of the clock at which a job is within its limit, watts.
 
-    ``work``: times bound by arithmetic and by memory, and of its FLOPs at the rate of large products, in one
-    unit.
+    ``done``: what :func:`work` gives, in any unit.
     """
-    arithmetic, memory, products = work
+    arithmetic, memory, products = done
     if not arithmetic or not products:
         return 1.0
     square, linear = arithmetic_power * products, (memory_power - limit) * memory
@@ -76,8 +77,7 @@ def at_clock(gpu: Gpu, clock: float) -> Gpu:
 
 def of_products(gpu: Gpu) -> Gpu:
     """A GPU whose kernels take as long as their FLOPs do at the rate of large products, and no host."""
-    values = {name: getattr(gpu, name) for name in Gpu.model_fields}
-    return _Products.model_construct(**{**values, "host": Host(operator_time=0)})
+    return _Products.model_construct(**{**dict(gpu), "host": Host(operator_time=0)})
 
 
 class _Products(Gpu):

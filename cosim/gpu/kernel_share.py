@@ -29,8 +29,7 @@ class KernelShare(Gpu):
 
     def clocked(self, busy: Busy) -> KernelShare:
         """At the clock of the whole job."""
-        values = {name: getattr(self, name) for name in Gpu.model_fields}
-        return self.of(Gpu.model_construct(**values).clocked(busy), self.counted)
+        return self.of(Gpu.model_construct(**dict(self)).clocked(busy), self.counted)
 
     def timer(self, dtype: DType) -> GpuTimer:
         """The GPU's own, of kernels that count."""

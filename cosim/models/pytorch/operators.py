@@ -61,11 +61,12 @@ class Operators:
         """To another number type."""
         if x.width == width:
             return x
-        moved, wider = (
-            x.count * (x.width + width),
-            width > x.width,
-        )  # to a narrower one has a kernel of its own
-        kernel, back = (memory(moved, elements=x.count if slow else 0) for slow in (wider, not wider))
+        moved = x.count * (x.width + width)
+        quick, slow = (
+            memory(moved),
+            memory(moved, elements=x.count),
+        )  # to a narrower type: a kernel of its own
+        kernel, back = (slow, quick) if width > x.width else (quick, slow)
         return self.tape.run([kernel], Tensor(x.shape, width), (x,), lambda _: [back], keeps=False)
 
     def _full(self, x: Tensor) -> Tensor:

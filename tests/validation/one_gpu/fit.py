@@ -13,7 +13,7 @@ import numpy as np
 from cosim.formats.pytorch.kernel_times import kind_of
 from cosim.formats.pytorch.kineto import Work
 from cosim.gpu.gpus import Gpu
-from cosim.gpu.job_clock import at_clock, of_products, within
+from cosim.gpu.job_clock import within, work
 from cosim.gpu.kernels import KernelKind
 from cosim.profiler.workload import BATCH_NORM, COMPILED, busy_ps
 from cosim.units import PS_PER_S
@@ -69,34 +69,30 @@ def fitted(jobs: Sequence[Job], gpu: Gpu) -> Gpu:
     }
     gpu = gpu.model_copy(update={"efficiency": gpu.efficiency.model_copy(update=told)})
     assert gpu.power is not None
-    busy = [job for job in jobs if work(job, gpu)[0] / PS_PER_S > 0.5 * job.seconds]
+    busy = [job for job in jobs if sum(done(job, gpu)[:2]) / PS_PER_S > 0.5 * job.seconds]
     powers = least(busy, gpu, gpu.power)
     told = {"arithmetic_power": powers[0], "memory_power": powers[1], "sustained_clock": 1.0}
     return gpu.model_copy(update={"efficiency": gpu.efficiency.model_copy(update=told)})
 
 
-def work(job: Job, gpu: Gpu) -> tuple[float, float, float]:
-    """Picoseconds of a job's kernels at the clock that each has alone, of them bound by arithmetic, and of
-    its FLOPs as large products.
-    """
-    full = busy_ps(job.profile, at_clock(gpu, 1.0))[0]
-    half = busy_ps(job.profile, at_clock(gpu, 0.5))[0]
-    return full, half - full, busy_ps(job.profile, of_products(gpu))[0]
+def done(job: Job, gpu: Gpu) -> tuple[int, int, int]:
+    """What a job's kernels ask of a GPU (:func:`cosim.gpu.job_clock.work`)."""
+    return work(gpu, lambda one: busy_ps(job.profile, one))
 
 
 def least(jobs: Sequence[Job], gpu: Gpu, limit: float) -> tuple[float, float]:
     """Watts of arithmetic and of memory with the least squares of relative errors."""
-    works = [work(job, gpu) for job in jobs]
+    works = [done(job, gpu) for job in jobs]
     best, found = np.inf, (0.0, 0.0)
     for arithmetic_w in range(600, 1500, 10):
         for memory_w in range(100, 700, 10):
             wrong = 0.0
-            for job, (full, arithmetic, products) in zip(jobs, works, strict=True):
-                x = within(limit, (arithmetic, full - arithmetic, products), arithmetic_w, memory_w)
-                takes = (arithmetic / x + full - arithmetic) / PS_PER_S
+            for job, (arithmetic, stalled, products) in zip(jobs, works, strict=True):
+                x = within(limit, (arithmetic, stalled, products), arithmetic_w, memory_w)
+                takes = (arithmetic / x + stalled) / PS_PER_S
                 wrong += (takes / job.seconds - 1) ** 2
                 if job.watts < BELOW * limit:
-                    watts = (arithmetic_w * products + memory_w * (full - arithmetic)) / full
+                    watts = (arithmetic_w * products + memory_w * stalled) / (arithmetic + stalled)
                     wrong += (watts / job.watts - 1) ** 2
             if wrong < best:
                 best, found = wrong, (float(arithmetic_w), float(memory_w))
