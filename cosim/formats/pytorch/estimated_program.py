@@ -94,35 +94,26 @@ def write(
         Shapes that make no sense, a number type that the GPU hasn't.
     """
 
-    def busy(one: Gpu) -> list[int]:
-        return [Program("", _written(trace, nodes, one, communicate, ReportBuilder())).busy_ps]
+    def on(one: Gpu, said: ReportBuilder) -> tuple[Operation, ...]:
+        writer = _EstimatedProgram(one, said)
+        working = _callers(nodes)
+        for node in nodes:
+            place = Location(trace.file, key=f"node {node.number} {node.name[:60]!r}")
+            comm = trace.comms.get(node.number)
+            if comm is not None:
+                _communication(writer, node, comm, communicate)
+            elif node.name == _ITEM and _on_gpu(node):
+                _kernel(writer, node, memory(8), "fp32", place)
+                writer.host = (*writer.host, *writer.gpu_last)
+            elif node.number not in working and _is_kernel(node):
+                for kernel in kernels(node, place):
+                    _kernel(writer, node, kernel, _dtype(node), place)
+        for name, count in writer.assumed.most_common():
+            said.invented(f"{name}: as its tensors' bytes read and written", count)
+        return tuple(writer.ops)
 
-    return _written(trace, nodes, gpu.clocked(busy), communicate, report)
-
-
-def _written(
-    trace: ExecutionTrace,
-    nodes: Sequence[TraceNode],
-    gpu: Gpu,
-    communicate: Communicate,
-    report: ReportBuilder,
-) -> tuple[Operation, ...]:
-    writer = _EstimatedProgram(gpu, report)
-    working = _callers(nodes)
-    for node in nodes:
-        place = Location(trace.file, key=f"node {node.number} {node.name[:60]!r}")
-        comm = trace.comms.get(node.number)
-        if comm is not None:
-            _communication(writer, node, comm, communicate)
-        elif node.name == _ITEM and _on_gpu(node):
-            _kernel(writer, node, memory(8), "fp32", place)
-            writer.host = (*writer.host, *writer.gpu_last)
-        elif node.number not in working and _is_kernel(node):
-            for kernel in kernels(node, place):
-                _kernel(writer, node, kernel, _dtype(node), place)
-    for name, count in writer.assumed.most_common():
-        report.invented(f"{name}: as its tensors' bytes read and written", count)
-    return tuple(writer.ops)
+    clocked = gpu.clocked(lambda one: [Program("", on(one, ReportBuilder())).busy_ps])
+    return on(clocked, report)
 
 
 def kernels(node: TraceNode, place: Location) -> list[Kernel]:
