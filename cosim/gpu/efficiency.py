@@ -123,7 +123,7 @@ class Efficiency(Spec):
         1.0, ge=0.2, le=1, description="fraction of attention_peak that FlashAttention-2 reaches"
     )
     triton: float = Field(
-        0.69,
+        0.70,
         ge=0.1,
         le=1,
         description="fraction of FlashAttention-2's rate that Triton's reaches (llm-foundry's jobs on A100)",

@@ -28,11 +28,14 @@ from pydantic import Field
 from cosim.spec import Spec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cosim.models.catalogue.architecture import TransformerModel
     from cosim.models.catalogue.cut import Parallel
     from cosim.models.catalogue.workload import ModelWorkload
     from cosim.models.job import ModelJob
     from cosim.models.parts import Layer
+    from cosim.workload.program import Program
 
 
 class Model(Spec):
@@ -129,8 +132,12 @@ class Framework(Spec):
             Says which, and what would do.
         """
 
-    def stretch(self, ranks: int) -> float:  # noqa: ARG002 - most have none
-        """How much longer computation takes because some of so many ranks stand still now and then."""
+    def stretch(self, ranks: int, programs: Callable[[], Sequence[Program]]) -> float:  # noqa: ARG002
+        """How much longer computation takes because some of so many ranks stand still now and then; of most
+        frameworks nothing is known.
+
+        ``programs`` gives the job's, as they are without.
+        """
         return 1.0
 
     def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:  # noqa: ARG002 - some have none

@@ -10,12 +10,17 @@ from cosim.gpu.gpus import DType
 from cosim.models.catalogue.cut import Dispatcher, Graphed, Linear, Recipe
 from cosim.models.contract import Framework
 from cosim.models.schedule import PARTED
-from cosim.spec import Spec
+from cosim.models.stalls import seen
+from cosim.spec import Spec, TimePs
+from cosim.units import PS_PER_MS, PS_PER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from cosim.models.catalogue.architecture import TransformerModel
     from cosim.models.catalogue.workload import ModelWorkload
     from cosim.models.job import ModelJob
+    from cosim.workload.program import Program
 
 
 class MegatronSettings(Spec):
@@ -219,8 +224,16 @@ class PyTorch(Framework):
         description="rotary by halves under autocast: tables of the residual stream's type, fp32 (Hugging"
         " Face), or of dtype",
     )
+    fused_qkv: bool = Field(
+        False, description="queries, keys and values are made by one matrix (GPT-2's c_attn, MPT's Wqkv)"
+    )
     repeat_kv: bool = Field(
         False, description="keys and values are copied for each query head that uses them"
+    )
+    unpadded: bool = Field(
+        False,
+        description="attention's operands are taken out of their padding and its result is put back, the host"
+        " waiting for how many tokens there are (flash-attn's bert_padding; llm-foundry's attn_impl: flash)",
     )
     fp32_logits: bool = Field(True, description="logits are converted to fp32 before the loss")
     fused_loss: bool = Field(
@@ -262,9 +275,17 @@ class PyTorch(Framework):
         description="fsdp_version 1: backward gathers the next block before it issues a block's kernels"
         " (BACKWARD_PRE), or after (BACKWARD_POST)",
     )
+    forward_prefetch: bool = Field(
+        False, description="fsdp_version 1: forward gathers the next block before it issues a block's kernels"
+    )
 
     checkpoint_every: PositiveInt = Field(
         1, description="recompute: of so many blocks one is checkpointed, the last of them"
+    )
+    early_stop: bool = Field(
+        True,
+        description="recompute: a block is run again until backward has what it needs (PyTorch from 2.1 on),"
+        " or to its end",
     )
     async_tensor_parallel: bool = Field(
         False,
@@ -275,16 +296,25 @@ class PyTorch(Framework):
         0.0,
         ge=0,
         le=0.001,
-        description="fraction of its time for which each rank stands still and all wait (garbage collection,"
-        " the operating system), in expectation; llm-foundry's jobs on H100: 0.00013",
+        description="fraction of its time for which each rank's host stands still (garbage collection, the"
+        " operating system), in expectation; llm-foundry's jobs: 0.00028",
+    )
+    stall_length: TimePs = Field(
+        100 * PS_PER_MS,
+        ge=0,
+        le=10 * PS_PER_S,
+        description="stalls: how long a host stands still at a time, on average; what its GPU has been given"
+        " by then hides as much. 0: nothing hides it",
     )
 
-    def stretch(self, ranks: int) -> float:
+    def stretch(self, ranks: int, programs: Callable[[], Sequence[Program]]) -> float:
         """Ranks stand still one after another, as rarely as they do: what one loses, all do.
 
         Beside its own, which its kernels' measured times have, a rank waits for ``ranks - 1`` others.
         """
-        return 1 + self.stalls * (ranks - 1)
+        if not self.stalls or ranks == 1:
+            return 1.0
+        return 1 + self.stalls * seen(programs(), self.stall_length) * (ranks - 1)
 
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:
         """See :meth:`Framework.job`."""

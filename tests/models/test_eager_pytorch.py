@@ -209,6 +209,28 @@ def test_nobody_waits_for_the_host_with_cuda_graphs() -> None:
     assert any(op.kind is OpKind.COMPUTE for op in made.program(0).operations)
 
 
+def test_padding_is_taken_out_of_fused_attention_alone() -> None:
+    framework = {"kind": "pytorch", "unpadded": True}
+    with pytest.raises(ValidationError, match=r"unpadded is of fused attention \(attention: flash"):
+        make(framework=framework, attention="unfused")
+    for more, told in (({"compile": True}, "unpadded: false"), ({}, "unpadded: false; or `recompute: full`")):
+        with pytest.raises(ValidationError, match=told):
+            make(framework=framework | more, recompute="none" if more else "selective")
+
+
+@pytest.mark.parametrize(
+    ("framework", "told"),
+    [
+        ({"early_stop": False}, "early_stop: recompute is none: nothing is checkpointed"),
+        ({"forward_prefetch": True}, "forward_prefetch: it is of fsdp_version 1"),
+        ({"stall_length": "10ms"}, "stall_length: stalls is 0: no host stands still"),
+    ],
+)
+def test_a_setting_that_cannot_matter_is_told(framework: dict[str, Any], told: str) -> None:
+    made = make(parallel={"fsdp": 2}, framework={"kind": "pytorch", **framework})
+    assert ("framework", told) in made.idle_settings()
+
+
 def test_settings_without_effect_are_told() -> None:
     framework = {"kind": "pytorch", "fsdp_units": "blocks", "merge_outputs": True, "repeat_kv": True}
     told = dict.fromkeys(why for _, why in make(parallel={"dp": 2}, framework=framework).idle_settings())
@@ -227,4 +249,26 @@ def test_what_one_rank_loses_standing_still_all_lose() -> None:
         made = ModelWorkload.model_validate(job).build(HERE).programs[0].operations
         return sum(one.duration_ps for one in made if one.stream == "compute")
 
-    assert computed(stalls=0.0005) == pytest.approx(computed() * (1 + 100 * 0.0005), rel=1e-6)
+    whole = computed() * 100 * 0.0005
+    assert computed(stalls=0.0005, stall_length=0) == pytest.approx(computed() + whole, rel=1e-6)
+    hidden = [computed(stalls=0.0005, stall_length=length) - computed() for length in ("1ms", "100ms", "1s")]
+    assert 0 < hidden[0] < hidden[1] < hidden[2] < whole
+
+
+def test_a_host_that_waits_in_each_layer_hides_less() -> None:
+    def lost(**framework: Any) -> float:
+        job = {
+            "model": {"kind": "llama3-8b", "layers": 4}, "gpu": "h100-sxm", "memory": "ignore",
+            "parallel": {"fsdp": 64}, "framework": {"kind": "pytorch", "fsdp_version": 1, **framework},
+        }  # fmt: skip
+        both = [
+            ModelWorkload.model_validate(job | {"framework": {**job["framework"], **more}}).build(HERE)
+            for more in ({}, {"stalls": 0.0005})
+        ]
+        without, stalled = (
+            sum(one.duration_ps for one in made.programs[0].operations if one.stream == "compute")
+            for made in both
+        )
+        return stalled / without - 1
+
+    assert lost() < lost(unpadded=True) < 63 * 0.0005

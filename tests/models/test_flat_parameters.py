@@ -11,7 +11,7 @@ from cosim.context import HERE
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.pytorch.flat import divided_before
 from cosim.workload.check import check
-from cosim.workload.program import CPU_STREAM, Operation
+from cosim.workload.program import COMPUTE_STREAM, CPU_STREAM, Operation
 
 BLOCK = 256 * (8 + 2 * 4 + 8) * 32 + 3 * 256 * 514 + 2 * 256
 ROOT = 2 * 1021 * 256 + 256
@@ -77,6 +77,19 @@ def test_the_host_waits_before_a_block_is_gathered_too_far_ahead(prefetch: str) 
     plain = operations({"fsdp": 4}, {"fsdp_version": 2})
     waits = [plain[dep].stream for op in plain if op.stream == CPU_STREAM for dep in op.deps]
     assert set(waits) == {CPU_STREAM}  # FSDP2 never holds the host up
+
+
+def test_forward_gathers_a_block_ahead() -> None:
+    """The first block's parameters come with the root's, each other one's before a block's kernels."""
+
+    def order(*, ahead: bool) -> list[str]:
+        ops = operations({"fsdp": 4}, {"forward_prefetch": ahead}, batch=4)
+        told = [op for op in ops if (op.phase == "forward" and op.stream == COMPUTE_STREAM) or op.collective]
+        return ["computed" if op.stream == COMPUTE_STREAM else op.name.split()[-3] for op in told][:7]
+
+    # The embedding's kernels, which need the root's parameters, are issued before the first block's.
+    assert order(ahead=False) == ["root", "computed", "0", "computed", "1", "computed", "2"]
+    assert order(ahead=True) == ["root", "0", "computed", "1", "computed", "2", "computed"]
 
 
 def test_gradients_are_divided_in_two_goes_about_as_large() -> None:

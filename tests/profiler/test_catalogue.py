@@ -111,7 +111,7 @@ LOOPED = (
     "interleaved", "interleaved-gathered-again", "interleaved-one-round", "looped-bfs",
     "zero-bubble", "zero-bubble-one-chunk", "zbv", "dualpipev",
 )  # fmt: skip
-CHECKPOINTED = ("fsdp-selective", "fsdp-tp-selective", "fsdp-every-second")
+CHECKPOINTED = ("fsdp-selective", "fsdp-tp-selective", "fsdp-every-second", "fsdp1-to-the-end")
 """What stands between passes of stages (parameters fetched and given up, gradients put together), and what is
 run again, is told to another phase in a profile than in the catalogue: kernels' bytes are compared in all."""
 
@@ -161,7 +161,8 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
         "compiled-autocast", "compiled-autocast-halves", "compiled-ddp", "compiled-ddp-bf16",
         "compiled-gpt", "compiled-gpt-bf16", "compiled-repeat", "compiled-repeat-halves",
         "compiled-repeat-selective", "compiled-repeat-tp",
-        "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", *LOOPED, *CHECKPOINTED,
+        "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", "fsdp1-forward", "fused-qkv",
+        *LOOPED, *CHECKPOINTED,
     ],
 )  # fmt: skip
 def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:

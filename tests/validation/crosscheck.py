@@ -249,6 +249,18 @@ CASES: dict[str, Case] = {
         "--fsdp1 --no-reshard", {"fsdp": 8, "reshard": False}, micro_batches=3, framework={"fsdp_version": 1}
     ),
     "hsdp1": _titan("--fsdp1 --dp 2", {"dp": 2, "fsdp": 4}, framework={"fsdp_version": 1}),
+    "fsdp1-forward": _titan(
+        "--fsdp1 --prefetch-forward --fused-qkv --unpadded", {"fsdp": 8}, sizes={"layers": 5}, batch=2,
+        framework={"fsdp_version": 1, "forward_prefetch": True, "fused_qkv": True, "unpadded": True},
+    ),
+    "fsdp1-to-the-end": _titan(
+        "--fsdp1 --checkpoint --to-the-end --fused-qkv", {"fsdp": 8}, given={"recompute": "full"}, batch=2,
+        framework={"fsdp_version": 1, "early_stop": False, "fused_qkv": True}, sizes={"layers": 4},
+    ),
+    "fused-qkv": _titan(
+        "--fused-qkv", {"fsdp": 8}, batch=2,
+        framework={"fused_qkv": True},
+    ),
     "8b-fsdp1": _titan("--fsdp1", {"fsdp": 64}, world=64, sizes=LLAMA_8B, framework={"fsdp_version": 1}),
     "hsdp": _titan("--dp 2", {"dp": 2, "fsdp": 4}),
     "ddp": _titan("--dp 8", {"dp": 8}),

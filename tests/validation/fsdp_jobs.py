@@ -24,8 +24,14 @@ SIZES = {
     "MPT-30b": (48, 7168, 56), "MPT-70b": (80, 8192, 64),
 }  # fmt: skip
 """Layers, hidden size, heads."""
-STALLS = 0.00013
-"""Of each rank: what H100's jobs lose from 128 to 256 and 512 GPUs, on average (``--scaling``)."""
+STALLS = 0.00028
+"""Of each host, 100 ms at a time, the framework's ``stall_length``: both numbers are what jobs that differ in
+their number of GPUs alone lose (``--scaling``).
+"""
+LARGE = 128
+"""H100s from which on jobs were run by ``benchmarking/sweep.py`` (2024-01), with settings of its own."""
+FLASH = ("MPT-1b", "MPT-3b", "MPT-7b", "MPT-70b")
+"""Models of those that it gives ``--attn_impl flash``; all else has Triton's."""
 GPUS = {"a100_40gb": "a100-40gb", "a100_80gb": "a100-80gb", "h100_80gb": "h100-sxm"}
 
 
@@ -74,6 +80,9 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     layers, hidden, heads = SIZES[job["model"]]
     fp8 = "fp8" in job["precision"]
     micro_batch, count = int(job["mbs"]), micro_batches or int(job["ga"])
+    large = "h100" in job["gpu"] and row.gpus >= LARGE
+    flash = large and job["model"] in FLASH
+    old = job["precision"] == "bf16"
     found: dict[str, Any] = {
         "model": {
             "kind": "transformer", "name": job["model"], "layers": layers, "hidden": hidden, "heads": heads,
@@ -83,16 +92,17 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         "gpu": row.gpu,
         "parallel": {"fsdp": row.gpus, "reshard": "FULL_SHARD" in job["extra"]},
         "framework": {
-            "kind": "pytorch", "fsdp_version": 1, "backward_prefetch": "late", "parameter_dtype": "fp32",
-            "fused_loss": True, "metrics": 2,
-            "stalls": STALLS,
+            "kind": "pytorch", "fsdp_version": 1, "parameter_dtype": "fp32", "fused_qkv": True,
+            "fused_loss": True, "metrics": 2, "stalls": STALLS,
+            "backward_prefetch": "early" if large else "late", "forward_prefetch": large,
+            "unpadded": flash, "early_stop": not old,
         },
         "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",
         "recompute": "full" if job["activation_checkpointing"] == "True" else "none",
         "micro_batch": micro_batch,
         "batch": micro_batch * count * row.gpus,
         "memory": "ignore",
-        "attention": "flash2" if "h100" in job["gpu"] else "triton",
+        "attention": "flash2" if flash else "triton",
     }  # fmt: skip
     if fp8:
         found["recipe"] = "fp8"

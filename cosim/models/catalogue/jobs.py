@@ -218,6 +218,7 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
         kept_width=kept,
         flat=framework.fsdp_version == 1,
         prefetch=framework.backward_prefetch,
+        forward_prefetch=framework.forward_prefetch,
         units=framework.fsdp_units,
         reshard=parallel.reshard,
         merged_bytes=logits if framework.merge_outputs else 0,

@@ -275,10 +275,13 @@ class ModelWorkload(TrainedWorkload):
                 job = with_activations_out(job, self.offload.activations)
         overlaps = job.training.bucket is not None and self.task == "training"
 
-        def on(one: Gpu, said: ImportReport) -> Workload:
-            return build_training(job.name, job.stages, job.training, self._timer(one), said, job.builder)
+        def on(one: Gpu, said: ImportReport, stretch: float = 1.0) -> Workload:
+            timer = self._timer(one, stretch)
+            return build_training(job.name, job.stages, job.training, timer, said, job.builder)
 
         gpu = gpu.clocked(lambda one: [program.busy_ps for program in on(one, ImportReport()).programs])
+        ranks = self.parallel.world_size
+        stretch = self.framework.stretch(ranks, lambda: on(gpu, ImportReport()).programs)
         self._check_memory(job, gpu)
         report = ImportReport(
             read=(
@@ -291,16 +294,16 @@ class ModelWorkload(TrainedWorkload):
                 *job.invented,
             ),
         )
-        made = on(gpu, report)
+        made = on(gpu, report, stretch)
         sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
-        return self._late(made, self._timer(gpu))
+        return self._late(made, self._timer(gpu, stretch))
 
-    def _timer(self, gpu: Gpu) -> Timer:
-        """What times this job's kernels on a GPU."""
+    def _timer(self, gpu: Gpu, stretch: float) -> Timer:
+        """What times this job's kernels on a GPU, so many times as long."""
         timer: Timer = gpu.timer(self.dtype)
-        if (factor := self.framework.stretch(self.parallel.world_size)) > 1:
-            timer = Stretched(timer, factor)
+        if stretch > 1:
+            timer = Stretched(timer, stretch)
         if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
             timer = Graphed(timer)
         return timer

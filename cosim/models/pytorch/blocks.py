@@ -3,15 +3,17 @@
 As torchtitan and Hugging Face's transformers write Llama (Touvron et al., arXiv 2302.13971): projections of
 their own for queries, keys and values, and for both halves of a gated MLP; GPT's with biases and dropout.
 Backward is autograd's, by ``tape``. Full recomputation is ``torch.utils.checkpoint`` of each block, which
-stops as soon as everything that backward needs is there: without the block's last product. Selective is
-torchtitan's checkpointing by operator (``create_selective_checkpoint_contexts``): results of every second
-product, of attention and of what is scattered are saved, all else runs again.
+stops as soon as everything that backward needs is there: without the block's last product (from PyTorch 2.1
+on; ``early_stop: false``: before). Selective is torchtitan's checkpointing by operator
+(``create_selective_checkpoint_contexts``): results of every second product, of attention and of what is
+scattered are saved, all else runs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from cosim.gpu.kernels import memory
 from cosim.models.catalogue.architecture import TransformerModel
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import FUSED, TP, Cut, Recompute
@@ -178,7 +180,9 @@ class Writer:
         m, cut = self.model, self.cut
         heads, kv = m.heads // self.tp, max(m.kv // self.tp, 1)
         counts = {"queries": heads, "keys": kv, "values": kv}
-        made = self.columns(inner, [(name, count * m.head) for name, count in counts.items()])
+        wanted = [(name, count * m.head) for name, count in counts.items()]
+        fused = self.framework.fused_qkv
+        made = self._by_one_matrix(inner, wanted) if fused else self.columns(inner, wanted)
         q, k, v = (
             self.view(each, (cut.batch, count, cut.sequence, m.head))
             for each, count in zip(made, counts.values(), strict=True)
@@ -189,13 +193,30 @@ class Writer:
             q, k = self._rotated(q), self._rotated(k)
         if heads > kv and (self.framework.repeat_kv or cut.attention == "unfused"):
             k, v = (self.at.repeated(each, heads // kv) for each in (k, v))
+        if self.framework.unpadded:
+            self.tape.forward.append(memory(cut.tokens))  # the mask
+            q, k, v = (self._unpadded(each) for each in (q, k, v))
         chosen = (
             self.at.attention(q, k, v, causal=m.causal, version=FUSED[cut.attention])
             if cut.attention in FUSED
             else self._unfused(q, k, v)
         )
+        if self.framework.unpadded:
+            chosen = self.at.padded(self.view(chosen, (cut.batch, cut.sequence, heads * m.head)))
         out = self.view(chosen, (cut.batch, cut.sequence, heads * m.head))
         return self.residual(x, self.rows("projection", out, m.hidden))
+
+    def _by_one_matrix(self, x: Tensor, wanted: Sequence[tuple[str, int]]) -> Iterable[Tensor]:
+        """What linear layers would make, as parts of what one makes."""
+        names, columns = zip(*wanted, strict=True)
+        (whole,) = self.columns(x, [(", ".join(names), sum(columns))])
+        return self.at.split(whole, *columns)
+
+    def _unpadded(self, x: Tensor) -> Tensor:
+        """Of [batch, heads, tokens, head]."""
+        batch, heads, tokens, head = x.shape
+        rows = self.at.unpadded(self.view(x, (batch, tokens, heads * head)))
+        return self.view(rows, x.shape)
 
     def _normed(self, x: Tensor, name: str) -> Tensor:
         """Each head; its ranks have heads of their own and the same weight."""
@@ -225,7 +246,7 @@ class Writer:
         """What was written, both ways."""
         dense = sum(weight.count for weight in self.weights if not weight.expert)
         experts = sum(weight.count for weight in self.weights if weight.expert)
-        whole, some = self.tape.kept
+        whole, some = self.tape.kept if self.framework.early_stop else (None, None)
         events = {"none": [], "full": self.tape.forward[:whole], "selective": self.tape.again[:some]}[again]
         parted = self.cut.parallel.schedule in PARTED
         parts: tuple[Part, Part] = ("inputs", "weights")

@@ -87,6 +87,8 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
             raise ValueError(
                 f"{name}: {what} is of whole logits; `vocabulary_parallel_loss: false` gathers them"
             )
+    if framework.unpadded and spec.attention not in FUSED:
+        raise ValueError(f"{name}: unpadded is of fused attention (attention: {', '.join(FUSED)})")
     if framework.fsdp_version == 1:
         _fits_flat(spec, framework)
     if framework.compile:
@@ -130,6 +132,7 @@ def _fits_selective(spec: ModelWorkload, model: TransformerModel, framework: PyT
         "async_tensor_parallel: false": not framework.async_tensor_parallel or spec.parallel.tp == 1,
         "no experts": model.experts is None,
         "no recipe: its products are no operators that are saved": spec.recipe is None,
+        "unpadded: false": not framework.unpadded,
     }
     _need(needed, "framework pytorch: recompute: selective needs", "or `recompute: full`")
 
@@ -176,6 +179,8 @@ def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTo
         "kv_heads as many as heads": not gpt or model.kv == model.heads,
         "no experts": model.experts is None,
         "no head_norms": not model.head_norms,
+        "fused_qkv: false": not framework.fused_qkv,
+        "unpadded: false": not framework.unpadded,
         "attention: one that is fused": spec.attention in FUSED,
         "no recipe": spec.recipe is None,
         "parallel.sp: true, gathers and scatters (not all-reduces)": p.tp == 1 or p.sequence_parallel,
@@ -218,11 +223,18 @@ def idle_in_pytorch(spec: ModelWorkload, framework: PyTorch) -> list[tuple[str, 
             p.fsdp == 1 or framework.fsdp_version == 2,
             "it is of fsdp_version 1; FSDP2 gathers early",
         ),
+        "forward_prefetch": (
+            p.fsdp == 1 or framework.fsdp_version == 2,
+            "it is of fsdp_version 1",
+        ),
         "vocabulary_parallel_loss": (p.tp == 1, "tp is 1: a rank has all logits"),
         "fp32_logits": (framework.fused_loss, "fused_loss reads logits as they are"),
         "optimize_ddp": (not framework.compile or p.fsdp > 1 or p.dp == 1, "nothing is compiled under DDP"),
         "checkpoint_every": (spec.recompute == "none", "recompute is none: nothing is checkpointed"),
+        "early_stop": (spec.recompute == "none", "recompute is none: nothing is checkpointed"),
         "async_tensor_parallel": (p.tp == 1, "tp is 1: a layer is whole"),
+        "stalls": (p.world_size == 1, "a rank alone waits for no other"),
+        "stall_length": (not framework.stalls, "stalls is 0: no host stands still"),
         "merge_outputs": (p.pp == 1, "pp is 1: there is one stage"),
         "norm": (model.norm == "layer", f"{model.name} has layer norms, which are one kernel"),
         "rotary": (model.positions > 0, f"{model.name} has learned positions"),

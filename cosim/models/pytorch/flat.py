@@ -4,9 +4,10 @@ Each block is a unit, and what is in none is the root's. A unit's part is cast b
 own and gathered to where it is computed with: nothing is copied in or out. The root's stay gathered from
 forward to backward. Before a gather the *host* waits for the GPU (``limit_all_gathers``): where gathered
 parameters are given up an event goes into a queue, of which each call of ``_unshard`` takes the oldest, if
-there are two, and waits for it (``_FreeEventQueue``). Forward gathers a unit when the host comes to it;
-backward gathers the one before it as soon as a unit's begins (``backward_prefetch: early``, ``BACKWARD_PRE``)
-or once its kernels are issued (``late``, ``BACKWARD_POST``).
+there are two, and waits for it (``_FreeEventQueue``). Forward gathers a unit when the host comes to it, or
+once it has come to the one before (``forward_prefetch``); backward gathers the one before it as soon as a
+unit's begins (``backward_prefetch: early``, ``BACKWARD_PRE``) or once its kernels are issued (``late``,
+``BACKWARD_POST``).
 
 Gradients of a unit's parameters are put together by one kernel, which autograd runs on the gathers' stream,
 where the flat parameter was taken apart; computation waits for all of that stream before the next unit. On a
@@ -30,6 +31,7 @@ from cosim.gpu.kernels import Kernel, memory
 from cosim.models.parts import Exchange, Weight
 from cosim.models.pytorch.data import DataParallelism
 from cosim.models.pytorch.fsdp import COPY_STREAM, REDUCED_STREAM
+from cosim.models.pytorch.operators import converted
 
 if TYPE_CHECKING:
     from cosim.models.pytorch.stage import EagerStage, ModelPart
@@ -101,12 +103,15 @@ class FlatSharded(DataParallelism):
         self.casts_wait = self.stage.close()
         self._unshard(self.root)
         self._use(self.root)
+        if self.training.forward_prefetch:
+            self._ahead(min(self.blocks, default=0))
 
     def before_forward(self, place: int) -> None:
-        """A block's parameters come together."""
+        """A block's parameters come together; with ``forward_prefetch`` the next one's are on their way."""
         if place in self.blocks:
-            self._unshard(self.blocks[place])
-            self._use(self.blocks[place])
+            self._needed(self.blocks[place])
+            if self.training.forward_prefetch:
+                self._ahead(place + 1)
 
     def after_forward(self, place: int) -> None:
         """They are given up."""
@@ -127,11 +132,7 @@ class FlatSharded(DataParallelism):
         """A block's parameters come together, and the one's before it are on their way."""
         if place not in self.blocks:
             return
-        unit = self.blocks[place]
-        if not unit.prefetched:
-            self._unshard(unit)
-        unit.prefetched = False
-        self._use(unit)
+        self._needed(self.blocks[place])
         if self.training.prefetch == "early":
             self._ahead(place - 1)
 
@@ -158,10 +159,17 @@ class FlatSharded(DataParallelism):
     # -- gathers ---------------------------------------------------------------------------------------
 
     def _ahead(self, place: int) -> None:
-        """Backward's next unit."""
+        """The next unit of the pass."""
         if place in self.blocks:
             self._unshard(self.blocks[place])
             self.blocks[place].prefetched = True
+
+    def _needed(self, unit: FlatUnit) -> None:
+        """A unit that is computed with now."""
+        if not unit.prefetched:
+            self._unshard(unit)
+        unit.prefetched = False
+        self._use(unit)
 
     def _unshard(self, unit: FlatUnit) -> None:
         stage, training = self.stage, self.training
@@ -170,7 +178,7 @@ class FlatSharded(DataParallelism):
         needed = not unit.whole
         after = self.casts_wait
         if needed and width != training.kept_width:
-            kernel = memory(unit.own * (width + training.kept_width))
+            kernel = converted(unit.own, training.kept_width, width)
             after = (stage.on_stream(f"{name} cast", COPY_STREAM, self.casts_wait, kernels=(kernel,)),)
             self.casts_wait = ()
         if len(self.freed) >= MOST_GATHERED:
@@ -217,7 +225,7 @@ class FlatSharded(DataParallelism):
         """Cast, divided, reduced, divided, cast, added; the number of the last."""
         stage, training = self.stage, self.training
         wide, width, kept = training.gradient_width, training.parameter_width, training.kept_width
-        kernels: list[Kernel] = [] if wide == width else [memory(unit.count * (width + wide))]
+        kernels: list[Kernel] = [] if wide == width else [converted(unit.count, width, wide)]
         whole = unit.own * self.ranks
         if whole > unit.count:  # padded
             kernels.append(memory((unit.count + whole) * wide))
@@ -230,7 +238,7 @@ class FlatSharded(DataParallelism):
         number = self._exchanged(name, number, "reduce_scatter", training.shard_axes, whole * wide)
         kernels = [memory(2 * unit.own * wide)] if self.after > 1 else []
         if wide != kept:
-            kernels.append(memory(unit.own * (wide + kept)))
+            kernels.append(converted(unit.own, wide, kept))
         if unit.scattered:
             kernels.append(memory(3 * unit.own * kept))
         unit.scattered, stream = True, REDUCED_STREAM

@@ -27,6 +27,7 @@ from cosim.gpu.kernels import (
     memory,
     narrowed,
 )
+from cosim.models.parts import Mark
 from cosim.models.pytorch.tape import Tape, TapeEvent, Tensor
 
 FP32 = 4
@@ -45,6 +46,11 @@ class Rule:
     backward: Callable[[frozenset[int]], Iterable[Kernel]]
 
 
+def converted(count: int, width: int, to: int) -> Kernel:
+    """Numbers to another type; to a narrower one there is a kernel of its own."""
+    return memory(count * (width + to), elements=count if to > width else 0)
+
+
 @dataclass(frozen=True)
 class Operators:
     """Operators of a stretch of a model, noted on its tape."""
@@ -61,12 +67,7 @@ class Operators:
         """To another number type."""
         if x.width == width:
             return x
-        moved = x.count * (x.width + width)
-        quick, slow = (
-            memory(moved),
-            memory(moved, elements=x.count),
-        )  # to a narrower type: a kernel of its own
-        kernel, back = (slow, quick) if width > x.width else (quick, slow)
+        kernel, back = converted(x.count, x.width, width), converted(x.count, width, x.width)
         return self.tape.run([kernel], Tensor(x.shape, width), (x,), lambda _: [back], keeps=False)
 
     def _full(self, x: Tensor) -> Tensor:
@@ -277,6 +278,45 @@ class Operators:
         moved = x.size_bytes + out.size_bytes
         kernel, back = memory(moved, elements=out.count), memory(moved)
         return self.tape.run([kernel], out, (x,), lambda _: [back], keeps=False)
+
+    def split(self, x: Tensor, *columns: int) -> tuple[Tensor, ...]:
+        """Views of so many columns each of the last dimension; one kernel puts their gradients together."""
+        back = memory(2 * x.size_bytes, elements=x.count)
+        whole = Tensor(x.shape, x.width, base=x.base or x, parted=True)
+        self.tape.run((), whole, (x,), lambda _: [back], keeps=False)
+        parts = (Tensor((*x.shape[:-1], each), x.width, base=whole.base) for each in columns)
+        return tuple(self.tape.run((), part, (whole,), lambda _: (), keeps=False) for part in parts)
+
+    # -- padding --------------------------------------------------------------------------------------
+
+    def unpadded(self, x: Tensor) -> Tensor:
+        """Rows that aren't padding, of [batch, tokens, ...]: flash-attn's ``bert_padding.unpad_input``.
+
+        Here all are. The host waits for how many there are, and for the longest sequence; the rows are
+        gathered, and their gradients scattered into zeros, element by element.
+        """
+        tokens = x.shape[0] * x.shape[1]
+        mask, numbers, lengths = tokens * _BOOL, tokens * INDEX, x.shape[0] * FP32
+        self.tape.forward.extend([
+            memory(mask + lengths),  # tokens of each sequence
+            memory(mask + numbers), Mark("host waits"),  # where they are
+            memory(lengths), Mark("host waits"),  # the most
+            memory(2 * lengths), memory(2 * lengths),  # where each sequence begins
+        ])  # fmt: skip
+        moved = 2 * x.size_bytes + numbers
+        gathered = memory(moved, elements=x.count)
+        back = [memory(x.size_bytes), gathered]
+        return self.tape.run(
+            [gathered], Tensor(x.shape, x.width), (x,), lambda _: back, holds=(), beside=numbers
+        )
+
+    def padded(self, x: Tensor) -> Tensor:
+        """Rows back among padding: flash-attn's ``bert_padding.pad_input``, into zeros."""
+        numbers = x.shape[0] * x.shape[1] * INDEX
+        put = memory(2 * x.size_bytes + numbers, elements=x.count)
+        return self.tape.run(
+            [memory(x.size_bytes), put], Tensor(x.shape, x.width), (x,), lambda _: [put], holds=()
+        )
 
     # -- norms ----------------------------------------------------------------------------------------
 

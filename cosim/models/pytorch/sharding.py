@@ -92,7 +92,9 @@ class Sharded:
             return x
         out = Tensor((*x.shape[:-1], x.shape[-1] * self.tp), x.width)
         events: list[TapeEvent] = [Exchange("all_gather", TP, x.size_bytes), memory(2 * out.size_bytes)]
-        return self.tape.run(events, out, (x,), lambda _: [memory(2 * x.size_bytes)], keeps=False)
+        return self.tape.run(
+            events, out, (x,), lambda _: [memory(2 * x.size_bytes, elements=x.count)], keeps=False
+        )
 
     def cross_entropy(self, at: Operators, logits: Tensor) -> Tensor:
         """``loss_parallel``: three all-reduces of a number for each token, no logit leaves its rank."""
@@ -137,9 +139,10 @@ class Sharded:
         """Each rank's tokens on all of them."""
         events: list[TapeEvent] = [Exchange("all_gather", TP, own.size_bytes)]
         if own.shape[0] > 1:
-            events.append(memory(2 * whole.size_bytes))
+            events.append(memory(2 * whole.size_bytes, elements=whole.count))
         return events
 
     def scatter(self, whole: Tensor) -> list[TapeEvent]:
         """Partial sums of all tokens, added up where they belong."""
-        return [memory(2 * whole.size_bytes), Exchange("reduce_scatter", TP, whole.size_bytes)]
+        apart = memory(2 * whole.size_bytes, elements=whole.count)
+        return [apart, Exchange("reduce_scatter", TP, whole.size_bytes)]

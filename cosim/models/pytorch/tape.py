@@ -43,7 +43,8 @@ TapeEvent = Kernel | Exchange | Mark | Ready | Beside
 class Tensor:
     """A tensor's shape, and bytes of a number; ``grad``: whether backward comes this way.
 
-    ``base``: what it is a view of. ``parameter``: it is there all the time.
+    ``base``: what it is a view of. ``parameter``: it is there all the time. ``parted``: whatever reads it
+    reads a part of its own, so that its gradients are put together, not added.
     """
 
     shape: tuple[int, ...]
@@ -52,6 +53,7 @@ class Tensor:
     weight: Weight | None = None
     base: Tensor | None = None
     parameter: bool = False
+    parted: bool = False
 
     @property
     def count(self) -> int:
@@ -190,7 +192,7 @@ class Tape:
             for place in sorted(needed):
                 tensor = node.inputs[place]
                 seen = given.get(id(tensor), 0)
-                if seen:
+                if seen and not tensor.parted:
                     made.append(memory(3 * tensor.size_bytes))
                 given[id(tensor)] = seen + 1
                 if tensor.weight is not None and not seen:

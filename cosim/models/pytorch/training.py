@@ -21,6 +21,8 @@ class EagerTraining(Training):
         FSDP1: a unit's parameters are one, of which each rank has an equal part.
     prefetch
         FSDP1: backward gathers a unit before the kernels of the one after it are issued, or then.
+    forward_prefetch
+        FSDP1: forward gathers a unit before the kernels of the one before it are issued.
     units
         What FSDP2 gathers at once: embedding, each block, head; or blocks, and all the rest together.
     reshard
@@ -40,6 +42,7 @@ class EagerTraining(Training):
     kept_width: int = 4
     flat: bool = False
     prefetch: Literal["early", "late"] = "early"
+    forward_prefetch: bool = False
     units: Literal["each", "blocks"] = "each"
     reshard: bool = True
     merged_bytes: int = 0

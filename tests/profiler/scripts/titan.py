@@ -35,7 +35,7 @@ counts = dict(microbatches=1, dp=1, tp=1, pp=1, chunks=1, experts=0, top_k=2, ep
 for name, value in {**sizes, **counts}.items():
     parser.add_argument(f"--{name}", type=int, default=value)
 switches = "no-reshard loss-parallel checkpoint selective ddp bf16 fused hf-norm compile async-tp fsdp1 prefetch-late repeat whole-graphs"
-for name in switches.split():
+for name in f"{switches} prefetch-forward fused-qkv unpadded to-the-end".split():
     parser.add_argument(f"--{name}", action="store_true")
 parser.add_argument("--rotary", default="complex", choices=["complex", "chunked", "sliced"])
 parser.add_argument("--schedule", default="1F1B", help="of torch.distributed.pipelining")
@@ -69,21 +69,74 @@ def rotate(x, table):
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
+class Gathered(torch.autograd.Function):
+    """Rows by their numbers, which are spread over the columns first, as flash-attn's bert_padding does it."""
+
+    @staticmethod
+    def forward(ctx, rows, numbers):
+        ctx.save_for_backward(numbers)
+        ctx.rows = rows.shape[0]
+        return torch.gather(rows, 0, numbers[:, None].expand(-1, rows.shape[1]))
+
+    @staticmethod
+    def backward(ctx, grad):
+        (numbers,) = ctx.saved_tensors
+        made = torch.zeros(ctx.rows, grad.shape[1], device=grad.device, dtype=grad.dtype)
+        return made.scatter_(0, numbers[:, None].expand(-1, grad.shape[1]), grad), None
+
+
+class PutBack(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, numbers, count):
+        ctx.save_for_backward(numbers)
+        made = torch.zeros(count, rows.shape[1], device=rows.device, dtype=rows.dtype)
+        made[numbers] = rows
+        return made
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad[ctx.saved_tensors[0]], None, None
+
+
+def unpadded(x, mask):
+    lengths = mask.sum(-1, dtype=torch.int32)
+    numbers = torch.nonzero(mask.flatten(), as_tuple=False).flatten()
+    lengths.max().item()
+    F.pad(torch.cumsum(lengths, 0, dtype=torch.int32), (1, 0))
+    return Gathered.apply(x.flatten(0, 1).flatten(1), numbers).view(x.shape), numbers
+
+
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
+        if options.fused_qkv:
+            self.wide = [options.heads * head_dim, *(2 * [options.kv_heads * head_dim])]
+            self.wqkv = nn.Linear(options.hidden, sum(self.wide), bias=False)
+            self.wo = nn.Linear(options.heads * head_dim, options.hidden, bias=False)
+            return
         self.wq = nn.Linear(options.hidden, options.heads * head_dim, bias=False)
         self.wk = nn.Linear(options.hidden, options.kv_heads * head_dim, bias=False)
         self.wv = nn.Linear(options.hidden, options.kv_heads * head_dim, bias=False)
         self.wo = nn.Linear(options.heads * head_dim, options.hidden, bias=False)
 
     def forward(self, x, table):
-        q, k, v = (w(x).unflatten(-1, (-1, head_dim)) for w in (self.wq, self.wk, self.wv))
+        if options.fused_qkv:
+            made = self.wqkv(x).split(self.wide, -1)
+        else:
+            made = (w(x) for w in (self.wq, self.wk, self.wv))
+        q, k, v = (each.unflatten(-1, (-1, head_dim)) for each in made)
         q, k, v = (t.transpose(1, 2) for t in (rotate(q, table), rotate(k, table), v))
         if options.repeat:
             k, v = (t.repeat_interleave(options.heads // options.kv_heads, dim=1) for t in (k, v))
+        if options.unpadded:
+            mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+            q, k, (v, numbers) = (unpadded(t.transpose(1, 2), mask) for t in (q, k, v))
+            q, k, v = q[0].transpose(1, 2), k[0].transpose(1, 2), v.transpose(1, 2)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=not options.repeat)
-        return self.wo(y.transpose(1, 2).flatten(-2))
+        y = y.transpose(1, 2).flatten(-2)
+        if options.unpadded:
+            y = PutBack.apply(y.flatten(0, 1), numbers, numbers.shape[0]).view(y.shape)
+        return self.wo(y)
 
 
 class FeedForward(nn.Module):
@@ -275,7 +328,7 @@ def flat_sharded(model, mesh):
     units = ModuleWrapPolicy({CheckpointWrapper if options.checkpoint else Block})
     return FSDP(
         model, **where, sharding_strategy=strategy, mixed_precision=halves, auto_wrap_policy=units,
-        backward_prefetch=late, device_id=device,
+        backward_prefetch=late, forward_prefetch=options.prefetch_forward, device_id=device,
     )  # fmt: skip
 
 
@@ -292,6 +345,9 @@ else:
     mesh = init_device_mesh("cuda", shape, mesh_dim_names=("pp", "dp", "fsdp", "tp"))
     sharing = mesh["dp", "fsdp"] if options.dp > 1 else mesh["fsdp"]
 place, stages = mesh["pp"].get_local_rank(), options.pp
+if options.to_the_end:
+    never_stops_early = torch.utils.checkpoint.set_checkpoint_early_stop(False)
+    never_stops_early.__enter__()
 if options.whole_graphs:
     torch._dynamo.config.optimize_ddp = False
 if options.async_tp:
