@@ -161,8 +161,8 @@ def test_eager_pytorch_is_the_profile_even_where_launches_take_longest(
         "compiled-autocast", "compiled-autocast-halves", "compiled-ddp", "compiled-ddp-bf16",
         "compiled-gpt", "compiled-gpt-bf16", "compiled-repeat", "compiled-repeat-halves",
         "compiled-repeat-selective", "compiled-repeat-tp",
-        "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", "fsdp1-forward", "fused-qkv",
-        *LOOPED, *CHECKPOINTED,
+        "8b-compiled-tp", "8b-fsdp1", "fsdp1-accumulate", "fsdp1-zero2", "hsdp1", "fsdp1-forward",
+        "fused-qkv", *LOOPED, *CHECKPOINTED,
     ],
 )  # fmt: skip
 def test_pytorch_is_the_profile_at_the_sizes_of_llama_3_8b_and_compiled(name: str) -> None:
