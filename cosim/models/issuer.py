@@ -74,7 +74,10 @@ class Issuer:
             self.timer.kernels_ps(kernels),
             sum(kernel.flops for kernel in kernels),
             sum(kernel.bytes_moved for kernel in kernels),
-            sum(kernel.operators for kernel in kernels) + (then is not None) + (beside is not None)
+            sum(kernel.operators for kernel in kernels)
+            + piece.issued
+            + (then is not None)
+            + (beside is not None)
             if issued
             else 0,
             then,

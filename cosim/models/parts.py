@@ -84,6 +84,7 @@ class Piece:
     """Kernels that run one after the other, then an exchange, if any; ``beside``: one meanwhile.
 
     ``ready``: parameters whose gradients of this pass are complete with it. ``mark``: what comes after it.
+    ``issued``: operators that the host is busy as long as, beside those of kernels and exchanges.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Piece:
     beside: Exchange | None = None
     ready: tuple[Weight, ...] = ()
     mark: Mark | None = None
+    issued: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ def _join(pieces: Sequence[Piece]) -> Piece:
     first, last = pieces[0].name, pieces[-1].name
     name = first if first == last else f"{first} to {last}"
     kernels = tuple(kernel for piece in pieces for kernel in piece.kernels)
-    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside, mark=pieces[-1].mark)
+    issued = sum(piece.issued for piece in pieces)
+    return Piece(name, kernels, pieces[-1].then, pieces[-1].beside, mark=pieces[-1].mark, issued=issued)
 
 
 def overlapped(pieces: Sequence[Piece], carried_on: Sequence[tuple[str, ...]]) -> list[Piece]:

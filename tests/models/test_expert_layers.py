@@ -82,6 +82,28 @@ def test_all_to_alls_go_beside_computation_in_passes_that_have_another_beside_th
     assert waited_for(overlap_experts=True) == {"micro-batch 0 forward", "micro-batch 2 backward"}
 
 
+def test_the_host_makes_and_runs_nodes_where_all_to_alls_overlap() -> None:
+    def issued(phase: str, **more: Any) -> int:
+        made = operations(framework={"kind": "megatron", **more})
+        found = sum(one.duration_ps for one in made if one.stream == CPU_STREAM and one.phase == phase)
+        return found // 10_000_000
+
+    layers, forward, backward, freed, apart = 4, 6, 7, 2, 3
+    # Embedding and head are a node each; of a layer's four two compute, three free what went into them.
+    more = issued("forward", overlap_experts=True) - issued("forward")
+    assert more == layers * (4 * forward + 3 * freed) + 2 * forward
+    more = issued("backward", overlap_experts=True) - issued("backward")
+    assert more == layers * (4 * backward + 2 * apart) + 2 * (backward + apart)
+    dense = {"experts": {**MODEL["experts"], "first_dense": 1}}  # type: ignore[dict-item]
+    one = (
+        job(model=MODEL | dense, framework={"kind": "megatron", "overlap_experts": True})
+        .job()
+        .stages[0][0][1]
+    )
+    assert sum(piece.issued for piece in one.forward) == 2 * forward
+    assert sum(piece.issued for piece in one.backward) == 2 * (backward + apart)
+
+
 def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
     def host_ps(**framework: Any) -> int:
         made = operations(framework={"kind": "megatron", **framework})

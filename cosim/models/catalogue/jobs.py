@@ -25,6 +25,7 @@ from cosim.models.catalogue.memory import (
     saved_bytes,
     training_memory,
 )
+from cosim.models.catalogue.schedule_nodes import in_nodes
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
@@ -96,6 +97,8 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         blocks.head(copy=model.tied and deep > 1),
     )
     training = _megatron_training(spec, framework, blocks)
+    if training.overlap_experts:
+        made = [[[in_nodes(layer) for layer in chunk] for chunk in stage] for stage in made]
     gradient_width = training.gradient_width
     kept = Kept(width, gradient_width, spec.sharded_optimizer, spec.micro_batches, width, adam_bytes(width))
     return ModelJob(
