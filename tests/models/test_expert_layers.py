@@ -117,6 +117,19 @@ def test_graphs_and_fused_experts_leave_the_host_less_to_issue() -> None:
     assert operations(cuda_graphs=True)[0].stream != CPU_STREAM
 
 
+def test_the_routers_graph_has_the_shared_experts_and_the_mlps_has_not() -> None:
+    def issued(*graphs: str) -> int:
+        experts = {**MODEL["experts"], "shared": 1}  # type: ignore[dict-item]
+        framework = {"kind": "megatron", "graphs": graphs}
+        layer = job(model=MODEL | {"experts": experts}, framework=framework).job().stages[0][0][1]
+        pieces = (*layer.forward, *layer.backward)
+        shared = [piece for piece in pieces if piece.name.endswith("shared experts")]
+        return sum(kernel.operators for piece in shared for kernel in piece.kernels)
+
+    assert issued() == issued("mlp", "attention") == 3 + 5
+    assert issued("router") == 0
+
+
 def test_products_that_leave_a_half_of_the_gpu_take_twice_the_waves_but_for_the_weights() -> None:
     def products(margin: int) -> list[int]:
         kind = {"kind": "megatron", "fused_experts": True, "fused_margin": margin}

@@ -24,7 +24,7 @@ from cosim.models.catalogue.architecture import ATTENTION, EXPERTS, MAMBA, MLP, 
 from cosim.models.catalogue.attention_layer import AttentionLayer
 from cosim.models.catalogue.block_parts import BlockPart, ExchangePair, backward_pieces, forward_pieces
 from cosim.models.catalogue.conversion import linear
-from cosim.models.catalogue.cut import TP, Cut
+from cosim.models.catalogue.cut import TP, Cut, Graphed
 from cosim.models.catalogue.ends import embedding_layer, head_layer
 from cosim.models.catalogue.experts import ExpertLayer
 from cosim.models.catalogue.mamba_layer import MambaLayer
@@ -278,11 +278,14 @@ class Blocks:
             return self._dense(f"{name} mlp", m.ffn, normed=True)
         shared = m.experts.shared_inner
         routed = ExpertLayer(m.experts, self.cut, m.hidden, m.gated).parts(name)
-        return [*(self._dense(f"{name} shared experts", shared) if shared else ()), *routed]
+        if not shared:
+            return routed
+        return [*self._dense(f"{name} shared experts", shared, graph="router"), *routed]
 
-    def _dense(self, name: str, ffn: int, *, normed: bool = False) -> list[BlockPart]:
+    def _dense(self, name: str, ffn: int, *, normed: bool = False, graph: Graphed = "mlp") -> list[BlockPart]:
         """``normed``: the norm before is one kernel's with the first product's conversion, as Transformer
-        Engine's ``LayerNormLinear`` has it.
+        Engine's ``LayerNormLinear`` has it. ``graph``: that it is in; the router's has shared experts, which
+        are computed before it (Megatron-Core's ``shared_experts_compute``).
         """
         kernels = self._mlp(ffn)
         again: tuple[Kernel, ...] = ()
@@ -290,7 +293,7 @@ class Blocks:
             again = kernels
         elif self.cut.runs_again("activation"):
             again = kernels[1:2]
-        graphed = "mlp" in self.cut.graphed
+        graphed = graph in self.cut.graphed
         return [
             BlockPart(f"{name} in", (), self.opens, plain=True),
             BlockPart(name, kernels, self.closes, again=again, normed=normed, gathers=True, graphed=graphed),

@@ -27,8 +27,8 @@ Recomputed = Literal["attention", "norm", "activation", "latent", "mlp", "expert
 products, projections from latent vectors up to heads, whole MLPs (shared experts among them), all of an
 experts' layer with its all-to-alls."""
 Graphed = Literal["attention", "router", "mlp", "mamba"]
-"""Parts of a layer that a CUDA graph may have: attention with the norms, the experts' router, the MLP, a
-Mamba-2 layer."""
+"""Parts of a layer that a CUDA graph may have: attention with the norms, the experts' router and shared
+experts, the MLP, a Mamba-2 layer."""
 Dispatcher = Literal["all_to_all", "deepep", "hybridep"]
 Recipe = Literal["fp8", "mxfp8", "nvfp4"]
 """Linear layers' products in a narrow type: FP8 scaled by tensor; MXFP8, by blocks of 32 (OCP MX 1.0);
