@@ -98,7 +98,6 @@ def _layer() -> Callable[[], None]:
         torch.nn.Linear(_SIZE, _SIZE, bias=False),
     )
     given, gradient = torch.ones(_SIZE, _SIZE, requires_grad=True), torch.ones(_SIZE, _SIZE)
-    gradient.copy_(given.detach())
 
     def run() -> None:
         (given + layer(given)).backward(gradient)
