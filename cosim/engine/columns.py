@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cosim.engine import state as s
 from cosim.engine.state import State
 from cosim.network.core import room_for_reports
-from cosim.network.growing import GrowingArrays, zeros_of
+from cosim.network.growing import GrowingArrays, Layout
 from cosim.network.held_signals import held_signals
 
 _ROWS: dict[str, np.dtype[Any]] = {
@@ -87,6 +87,7 @@ _USED = {
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
 _TABLES = ("handles", "rendezvous", "words")
 """Of what the loop fills: rows that are looked at by number, whoever says it."""
+_FIRST_TABLES = Layout({name: ((_LEAST_ROWS,), _ROWS[name]) for name in _TABLES})
 _LISTS = (
     "agenda",
     "ending",
@@ -102,7 +103,7 @@ _LISTS = (
     "arrivals",
 )
 """And what is only looked at as far as it is filled, so that it need not be zeros."""
-_NO_ROWS = zeros_of({name: ((0,), kind) for name, kind in _ROWS.items()})
+_NO_ROWS = Layout({name: ((0,), kind) for name, kind in _ROWS.items()}).zeros()
 """Nobody writes to these: they are every run's."""
 _NO_ROOM: Mapping[str, int] = {}
 
@@ -118,8 +119,7 @@ class Columns:
         logged = max(_LEAST_ROWS, min(operations + 1, _LOG_ROWS))
         rooms = dict.fromkeys(_LISTS, room) | {"log": logged, "collective_log": logged}
         lists = {name: np.empty(rows, _ROWS[name]) for name, rows in rooms.items()}
-        tables = zeros_of({name: ((_LEAST_ROWS,), _ROWS[name]) for name in _TABLES})
-        self.arrays = GrowingArrays(_NO_ROWS | lists | tables)
+        self.arrays = GrowingArrays(_NO_ROWS | lists | _FIRST_TABLES.zeros())
         self.meta = self.arrays["meta"] = np.zeros(s.NUM_SCALARS, np.int64)
         for scalar in (s.HANDLE_FREE, s.RENDEZVOUS_FREE, s.MESSAGE_FREE, s.AT_RANK, s.AT_OP, s.START_AT):
             self.meta[scalar] = s.NONE

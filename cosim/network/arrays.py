@@ -61,13 +61,14 @@ class Arrays:
         cls._parts = None
 
     def __init__(self, *arrays: Any, **named: Any) -> None:
-        names = self._names
-        fields = self._fields_of(dict(zip(names, arrays, strict=False)) | named) if named else arrays
-        vars(self).update(zip(names, fields, strict=True))
+        names, held = self._names, vars(self)
+        if arrays:
+            named = dict(zip(names, arrays, strict=not named)) | named
+        held.update(zip(names, self._fields_of(named), strict=True))
         self._table = np.zeros(MOST_WORDS * len(names), np.int64)
         self.address = address_of(self._table)
         if self._parts is None:
-            type(self)._parts = tuple(name for name in names if isinstance(vars(self)[name], Arrays))
+            type(self)._parts = tuple(name for name in names if isinstance(held[name], Arrays))
         self._numba_type_ = self._write()
 
     def _write(self) -> _ArraysType:
@@ -75,8 +76,8 @@ class Arrays:
         held = vars(self)
         fields, parts = self._fields_of(held), [held[name] for name in self._parts or ()]
         kind = _type_of(type(self), fields, describe(fields, self._table), parts)
-        for name, part in zip(kind.parts, parts, strict=True):
-            self._table[kind.place[name]] = part.address
+        for place, part in zip(kind.parts, parts, strict=True):
+            self._table[place] = part.address
         return kind
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -145,7 +146,7 @@ class _ArraysType(types.Type):
         for field, kind in fields:
             self.place[field] = at
             at += 1 if isinstance(kind, _ArraysType) else 1 + kind.ndim
-        self.parts = [field for field, kind in fields if isinstance(kind, _ArraysType)]
+        self.parts = [self.place[field] for field, kind in fields if isinstance(kind, _ArraysType)]
         digest = sha256(repr(fields).encode()).hexdigest()[:12]
         super().__init__(f"{name}_{digest}")
 
@@ -158,7 +159,8 @@ _MOST_KNOWN = 1 << 10
 
 def _type_of(owner: type[Arrays], fields: tuple[Any, ...], kinds: bytes, parts: list[Arrays]) -> _ArraysType:
     """The type of an object of some arrays, and of ``parts`` that are made of arrays themselves."""
-    key = (owner, kinds, *[part._numba_type_ for part in parts])
+    # By where types are, which are kept for good: numba's own hash of them is worked out in Python.
+    key = (owner, kinds, *[id(part._numba_type_) for part in parts])
     known = _known.get(key)
     if known is None:
         if len(_known) == _MOST_KNOWN:  # numpy's types that somebody makes anew in each run

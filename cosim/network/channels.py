@@ -17,6 +17,8 @@ CHANNEL = np.dtype([("head", "i4"), ("tail", "i4"), ("seen", "i8")])
 
 _NAME = np.dtype([("high", "i8"), ("low", "i8")])
 _NONE = -1
+_LOW = (1 << 32) - 1
+_LEAST = 64
 
 
 @inlined
@@ -27,32 +29,51 @@ def pair_hash(high: int, low: int) -> np.int64:
     return np.int64(mixed >> np.uint64(32))
 
 
-@compiled
-def _number(names: Records, hashes: I32, used: int, high: I64, low: I64, numbers: I32) -> int:
-    """Number each (high, low); how many there are now."""
+@inlined
+def _place(names: Records, hashes: I32, high: int, low: int) -> int:
+    """Where in ``hashes`` the number of (high, low) is, or is to be."""
     mask = len(hashes) - 1
-    for k in range(len(high)):
-        slot = pair_hash(high[k], low[k]) & mask
+    slot = pair_hash(high, low) & mask
+    one = hashes[slot]
+    while one != _NONE and (names[one].high != high or names[one].low != low):
+        slot = (slot + 1) & mask
         one = hashes[slot]
-        while one != _NONE and (names[one].high != high[k] or names[one].low != low[k]):
-            slot = (slot + 1) & mask
-            one = hashes[slot]
+    return int(slot)
+
+
+@compiled
+def _number(
+    names: Records, hashes: I32, used: int, job: int, src: I32, dst: I32, channel: I32, numbers: I32
+) -> int:
+    """Number each (job, source, destination, channel); how many there are now."""
+    for k in range(len(src)):
+        high = (job << 32) | (int(channel[k]) & _LOW)
+        low = (int(src[k]) << 32) | int(dst[k])
+        slot = _place(names, hashes, high, low)
+        one = hashes[slot]
         if one == _NONE:
             one = used
             used += 1
             hashes[slot] = one
-            names[one].high = high[k]
-            names[one].low = low[k]
+            names[one].high = high
+            names[one].low = low
         numbers[k] = one
     return used
+
+
+@compiled
+def _fill_hashes(names: Records, hashes: I32) -> None:
+    """Have a table that is empty find these names."""
+    for one in range(len(names)):
+        hashes[_place(names, hashes, names[one].high, names[one].low)] = one
 
 
 class ChannelNumbers:
     """Numbers quadruples in the order in which they are first seen."""
 
     def __init__(self) -> None:
-        self._names = np.zeros(64, _NAME)
-        self._hashes = np.full(128, _NONE, np.int32)
+        self._names = np.empty(0, _NAME)
+        self._hashes = np.empty(0, np.int32)
         self._used = 0
 
     def __len__(self) -> int:
@@ -61,10 +82,8 @@ class ChannelNumbers:
     def number(self, job: int, src: I32, dst: I32, channel: I32) -> I32:
         """The number of each row's channel, int32[R]."""
         self._make_room(len(src))
-        high = np.int64(job) << 32 | channel.astype(np.int64) & 0xFFFFFFFF
-        low = src.astype(np.int64) << 32 | dst.astype(np.int64)
         numbers = np.empty(len(src), np.int32)
-        self._used = _number(self._names, self._hashes, self._used, high, low, numbers)
+        self._used = _number(self._names, self._hashes, self._used, job, src, dst, channel, numbers)
         return numbers
 
     def ends(self, numbers: I64) -> tuple[I32, I32, I32]:
@@ -78,9 +97,10 @@ class ChannelNumbers:
         need = self._used + more
         if need <= len(self._names):
             return
-        size = 1 << need.bit_length()
-        old = self._names[: self._used]
-        self._names = np.zeros(size, _NAME)
-        self._hashes = np.full(2 * size, _NONE, np.int32)
-        scratch = np.empty(len(old), np.int32)
-        _number(self._names, self._hashes, 0, old["high"].copy(), old["low"].copy(), scratch)
+        size = max(_LEAST, 1 << need.bit_length())
+        old, self._names = self._names, np.empty(size, _NAME)
+        self._hashes = np.empty(2 * size, np.int32)
+        self._hashes.fill(_NONE)
+        if self._used:
+            self._names[: self._used] = old[: self._used]
+            _fill_hashes(self._names[: self._used], self._hashes)

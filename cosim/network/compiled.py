@@ -52,6 +52,7 @@ from cosim.units import NEVER
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22  # of 8 bytes, all links together
 _MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
+FIRST_PATHS = 1 << 10
 _FIRST_ROOM = 1 << 12  # the same, before a run: single messages are rarely under way all at once
 _REPORTED = "handle", "number", "start", "time", "cause"
 ONE_BIN_PS = 1 << 61
@@ -144,9 +145,9 @@ class CompiledNetwork(NetworkSimulator):
                 "state": state,
                 "calendar": make_calendar(_FIRST_ROOM),
                 "pending": np.empty(_FIRST_ROOM, PENDING),
-                "path_ptr": np.zeros(64, np.int64),
-                "path_link": np.zeros(64, np.int32),
-                "path_source": np.zeros(64, np.int32),
+                "path_ptr": np.zeros(FIRST_PATHS, np.int64),
+                "path_link": np.zeros(4 * FIRST_PATHS, np.int32),
+                "path_source": np.zeros(FIRST_PATHS, np.int32),
                 "link_bytes": np.zeros(links, np.int64),
                 "link_busy": np.zeros((bins, links), np.int64),
             }
@@ -160,6 +161,7 @@ class CompiledNetwork(NetworkSimulator):
         self._detours = Detours(topology)
         self._groups: dict[int, FlowGroup] = {}
         self._open_rows = 0
+        self._expected = (0, 0)
         self._peeked: int | None = None
         self._knows_next = True
         self._open_model(topology, seed)
@@ -326,6 +328,9 @@ class CompiledNetwork(NetworkSimulator):
 
     def expect(self, rows: int) -> None:
         """Make room for as many flows at once as rows are open: a guess, and more than is touched."""
+        if (rows, self._link_used) == self._expected:
+            return
+        self._expected = rows, self._link_used
         self._arrays.reserve("pending", rows)
         have = len(self._arrays["calendar"].events)
         if rows > have:

@@ -36,7 +36,7 @@ from cosim.network.balancing.named import BalancerName, balancer_field, check_ba
 from cosim.network.balancing.session import Balancing
 from cosim.network.changes import CHANGE, NEED_CHANGES, NEED_ROUTES, to_come
 from cosim.network.channels import CHANNEL, ChannelNumbers
-from cosim.network.compiled import CompiledNetwork, live
+from cosim.network.compiled import FIRST_PATHS, CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
 from cosim.network.dense import copied, no_rows, rows_for
 from cosim.network.dense_turns import NEED_COLUMNS
@@ -57,7 +57,7 @@ from cosim.network.fluid import (
     USE,
     Fluid,
 )
-from cosim.network.growing import GrowingArrays, zeros
+from cosim.network.growing import LEAST_ROWS, GrowingArrays, zeros
 from cosim.network.rerouting import move_flows
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.network.uses import put_uses
@@ -105,23 +105,25 @@ class FairShareNetwork(CompiledNetwork):
                 "links": links,
                 "drains": np.zeros(0, DRAIN),
                 "ahead": np.zeros(count, MOMENT),
-                "channels": np.zeros(0, CHANNEL),
+                "channels": np.zeros(FIRST_PATHS, CHANNEL),
                 "classes": np.zeros(64, CLASS),
                 "changes": np.zeros(0, CHANGE),
                 "uses": np.empty(_LISTED_USES, USE),
-                "path_now": np.zeros(64, np.int64),
-                "channel_of": np.zeros(64, np.int32),
+                "path_now": np.arange(FIRST_PATHS),
+                "channel_of": np.zeros(FIRST_PATHS, np.int32),
                 "found": np.zeros(0, np.int32),
             }
         )
         self._dense = no_rows()
-        for name in ("dirty", "reached", "kept"):
-            self._fluid[name] = np.zeros(count, np.int32)
-        for name in ("instant", "spare", "other"):
-            self._fluid[name] = np.zeros(len(self._arrays["calendar"].events), np.int32)
+        events = len(self._arrays["calendar"].events)
+        lists = dict.fromkeys(("dirty", "reached", "kept"), count)
+        lists |= dict.fromkeys(("instant", "spare", "other"), events)
+        self._fluid.update({name: np.zeros(room, np.int32) for name, room in lists.items()})
+        self._fluid["channels"]["head"] = NONE
         counts = self._fluid["counts"]
         counts["free_flow"] = counts["free_member"] = NONE
-        self._changes.fill(self._fluid)
+        if topology.changes is not None:
+            self._changes.fill(self._fluid)
         if self._balancing.balancer is not None:
             self._balancing.call(choose, end_on_route, self.signature())
 
@@ -130,12 +132,15 @@ class FairShareNetwork(CompiledNetwork):
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
-        old, rows = len(self._fluid["channels"]), first + len(src)
-        self._fluid.reserve_all({"channel_of": rows, "path_now": rows, "channels": len(self._numbers)})
-        self._fluid["channels"]["head"][old:] = NONE
-        self._fluid["path_now"][first : first + len(src)] = np.arange(first, first + len(src))
+        fluid, rows = self._fluid, first + len(src)
+        paths, channels = len(fluid["path_now"]), len(fluid["channels"])
+        grown = fluid.reserve_all({"channel_of": rows, "path_now": rows, "channels": len(self._numbers)})
+        if "channels" in grown:
+            fluid["channels"]["head"][channels:] = NONE
+        if "path_now" in grown:
+            fluid["path_now"][paths:] = np.arange(paths, len(fluid["path_now"]))
         self._avoid_dead_links()
-        self._fluid["channel_of"][first : first + len(src)] = numbers
+        fluid["channel_of"][first : first + len(src)] = numbers
         self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
     def _reroute(self) -> None:
@@ -184,8 +189,10 @@ class FairShareNetwork(CompiledNetwork):
 
     def _make_room(self, rows: int, members: int = 0) -> None:
         needs = {"flows": rows, "drains": rows, "found": rows, "members": members}
+        have = len(self._fluid["flows"])
+        if rows > have:  # a moment for each link, and each flow
+            needs["ahead"] = max(rows, 2 * have, LEAST_ROWS) + len(self._fluid["links"])
         self._fluid.reserve_all(needs)
-        self._fluid.reserve("ahead", len(self._fluid["flows"]) + len(self._fluid["links"]))
 
     def _copy_model(self) -> dict[str, Any]:
         counts = self._fluid["counts"][0]

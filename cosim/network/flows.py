@@ -118,12 +118,12 @@ class FlowTable:
     is_flat: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        rows = np.diff(self.block_row)
+        rows = self.block_row[1:] - self.block_row[:-1]
         base = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(rows * self.block_repeat, out=base[1:])
+        (rows * self.block_repeat).cumsum(out=base[1:])
         object.__setattr__(self, "block_base", base)
         object.__setattr__(self, "num_flows", int(base[-1]))
-        object.__setattr__(self, "is_flat", bool((self.block_repeat == 1).all()))
+        object.__setattr__(self, "is_flat", not np.count_nonzero(self.block_repeat != 1))
         if len(self.dep_ptr) != self.num_rows + 1 or self.block_row[-1] != self.num_rows:
             raise ValueError("dep_ptr and block_row must span the rows")
         if len(self.dep_distance):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 CACHE_LINE = 64  # bytes: a record of that size that begins at one is read in one access
-_LEAST = 16  # rows: growing from fewer would copy more often than it saves
+LEAST_ROWS = 16  # rows: growing from fewer would copy more often than it saves
 _SMALL = 1 << 17  # bytes
 Shape = tuple[tuple[int, ...], np.dtype[Any]]
 """Of an array: its lengths, and what its values are."""
@@ -45,29 +45,43 @@ def _placed(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray[A
     return np.ndarray(shape, kind, room, -address_of(room) % CACHE_LINE)
 
 
-def zeros_of(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
-    """Several such arrays; those that are small are of one piece of memory, which goes with the last.
+class Layout:
+    """Where several such arrays lie: those that are small in one piece of memory, which goes with the last.
 
-    >>> made = zeros_of({"one": ((2,), np.dtype(np.int64)), "other": ((1, 3), np.dtype(np.int8))})
+    >>> layout = Layout({"one": ((2,), np.dtype(np.int64)), "other": ((1, 3), np.dtype(np.int8))})
+    >>> made = layout.zeros()
     >>> made["one"], made["other"]
     (array([0, 0]), array([[0, 0, 0]], dtype=int8))
     """
-    sizes = [prod(shape) * kind.itemsize for shape, kind in shapes.values()]
-    small = [size + CACHE_LINE for size in sizes if size <= _SMALL]
-    shared = np.zeros(sum(small), np.uint8) if small else None
-    at = 0 if shared is None else -address_of(shared) % CACHE_LINE
-    made = {}
-    for (name, (shape, kind)), size in zip(shapes.items(), sizes, strict=True):
-        if shared is not None and size <= _SMALL:
-            made[name] = np.ndarray(shape, kind, shared, at)
-            at += size + -size % CACHE_LINE
-        else:
+
+    def __init__(self, shapes: Mapping[str, Shape]) -> None:
+        self._small: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
+        self._large: list[tuple[str, tuple[int, ...], np.dtype[Any], int]] = []
+        at = 0
+        for name, (shape, kind) in shapes.items():
+            size = prod(shape) * kind.itemsize
+            if size > _SMALL:
+                self._large.append((name, shape, kind, size))
+            else:
+                self._small.append((name, shape, kind, at))
+                at += size + -size % CACHE_LINE
+        self._room = at + CACHE_LINE if self._small else 0
+
+    def zeros(self) -> dict[str, NDArray[Any]]:
+        """New arrays, all zero."""
+        made: dict[str, NDArray[Any]] = {}
+        if self._small:
+            shared = np.zeros(self._room, np.uint8)
+            first = -address_of(shared) % CACHE_LINE
+            for name, shape, kind, at in self._small:
+                made[name] = np.ndarray(shape, kind, shared, first + at)
+        for name, shape, kind, size in self._large:
             made[name] = _placed(shape, kind, size)
-    return made
+        return made
 
 
 def _longer(old: NDArray[Any], need: int) -> tuple[int, ...]:
-    return (max(need, 2 * len(old), _LEAST), *old.shape[1:])
+    return (max(need, 2 * len(old), LEAST_ROWS), *old.shape[1:])
 
 
 class GrowingArrays(dict[str, Any]):
@@ -97,11 +111,14 @@ class GrowingArrays(dict[str, Any]):
 
     def reserve_all(self, needs: Mapping[str, int]) -> list[str]:
         """Have room for so many rows of each array; which had to be replaced."""
-        short = [name for name, need in needs.items() if need > len(self[name])]
-        shapes = {name: (_longer(self[name], needs[name]), self[name].dtype) for name in short}
-        for name, new in zeros_of(shapes).items():
-            old = self[name]
-            if len(old):
-                new[: len(old)] = old
-            self[name] = new
-        return short
+        short = {name: need for name, need in needs.items() if need > len(self[name])}
+        if short:
+            olds = {name: self[name] for name in short}
+            shapes = {name: (_longer(old, short[name]), old.dtype) for name, old in olds.items()}
+            news = Layout(shapes).zeros()
+            for name, old in olds.items():
+                if len(old):
+                    news[name][: len(old)] = old
+            self.update(news)
+            self.stamp += 1
+        return [*short]

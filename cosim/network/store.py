@@ -42,7 +42,7 @@ from cosim.network.dependencies import (
     turn_round,
 )
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
-from cosim.network.growing import GrowingArrays, zeros_of
+from cosim.network.growing import GrowingArrays, Layout
 
 __all__ = [
     "COMPLETED",
@@ -82,9 +82,9 @@ _GROWS = {
     NEED_GROUPS: "groups",
 }
 
-_FIRST_ROWS = {"state": 1, "groups": 1024, "pages": 1024, "cells": 1024, "work": 1024, "out": 1024}
+_FIRST_ROWS = dict.fromkeys(("rows", "groups", "pages", "cells", "work", "out"), 1024) | {"state": 1}
 """Of what is under way there is room before any of it is: a loop stops for each that is short."""
-_FIRST = {name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()}
+_FIRST = Layout({name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()})
 
 
 _NO_ROOM: dict[str, int] = {}
@@ -94,7 +94,7 @@ class FlowStore:
     """Owns the arrays, and grows them; compiled loops see them as a :class:`Store`."""
 
     def __init__(self) -> None:
-        self._arrays = GrowingArrays(zeros_of(_FIRST))
+        self._arrays = GrowingArrays(_FIRST.zeros())
         self._state = self._arrays["state"][0]
         # No repetition of any table has more cells: room for one is enough for a flow that is told.
         self._state["max_page"] = 1
@@ -140,15 +140,15 @@ class FlowStore:
         known = self._tables.get(id(table))
         if known is not None:
             return known
-        sizes = np.diff(table.block_row)
-        row0, rows = self._append("rows", table.num_rows)
+        sizes, first = table.block_row[1:] - table.block_row[:-1], table.block_row[:-1]
+        if not table.is_flat:
+            sizes, first = sizes.repeat(table.block_repeat), first.repeat(table.block_repeat)
+        needs = {"rows": table.num_rows, "reps": len(sizes), "tables": 1}
+        (row0, rows), (rep0, reps), (number, tables) = self._append_all(needs)
         rows["src"], rows["dst"] = table.src, table.dst
         rows["size"], rows["delay"], rows["reaction"] = table.size_bytes, table.delay_ps, table.reaction_ps
-        rep0, reps = self._append("reps", int(table.block_repeat.sum()))
-        reps["rows"] = np.repeat(sizes, table.block_repeat)
-        reps["row"] = row0 + np.repeat(table.block_row[:-1], table.block_repeat)
         # Of each repetition the first flow's index: a flow is found in them by bisection.
-        reps["base"] = np.cumsum(reps["rows"], dtype=np.int64) - reps["rows"]
+        reps["rows"], reps["row"], reps["base"] = sizes, row0 + first, sizes.cumsum() - sizes
         if len(table.dep_distance):
             # Counted down as what it waits for happens; it starts at the last of them.
             rows["waits"] = np.diff(table.dep_ptr)
@@ -161,7 +161,6 @@ class FlowStore:
             cells = sum(_page_size(rows) for rows in sizes.tolist())
         elif pages:
             self._state["max_page"] = max(int(self._state["max_page"]), _page_size(int(sizes.max())))
-        number, tables = self._append("tables", 1)
         tables[0] = (table.num_flows, cells, _NONE, rep0, len(reps), pages, row0)
         made = _NumberedTable(table, number, row0)
         self._tables[id(table)] = made
