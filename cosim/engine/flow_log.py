@@ -25,6 +25,7 @@ from cosim.network.flows import I32, I64, Completions, FlowTable
 from cosim.network.held_signals import held_signals
 from cosim.network.jit import compiled
 
+_LONGEST = np.iinfo(np.int64).max
 _DENSE_ENDPOINTS = 4096  # squared, times 4 bytes: 64 MB
 _MOST_LISTED = 1 << 15  # arrivals, of 16 bytes: what is in them is in a cache when it is put into bins
 
@@ -52,7 +53,7 @@ def _number_pairs(
 def no_counts() -> I64:
     """The scalars of no completion yet."""
     counts = np.zeros(8, np.int64)
-    counts[FCT_MIN] = np.iinfo(np.int64).max
+    counts[FCT_MIN] = _LONGEST
     return counts
 
 

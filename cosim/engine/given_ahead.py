@@ -51,6 +51,7 @@ from cosim.units import NEVER, TOO_LATE, format_time
 
 _NOT_YET = -1
 _LARGE = 1 << 16  # operations
+_NO_FLOWS = FlowBatch()
 
 
 def can_be_given_ahead(topology: Topology, network: NetworkSimulator, jobs: Sequence[JobInfo]) -> bool:
@@ -68,13 +69,9 @@ def can_be_given_ahead(topology: Topology, network: NetworkSimulator, jobs: Sequ
     if info.pace is not None or info.folding is not None:
         return False
     check_job(0, info, topology)
-    flows = programs.flows
-    return bool(
-        len(flows)
-        and int(flows.size_bytes.max()) >> SIZE_BITS == 0
-        and flows.start_ps.max() < NEVER
-        and np.bincount(info.endpoints).max() == 1  # of two on one endpoint a message takes no time
-    )
+    # Of two ranks on one endpoint a message takes no time.
+    apart = len({*info.endpoints.tolist()}) == len(info.endpoints)
+    return apart and programs.most_bytes >> SIZE_BITS == 0 and programs.last_start_ps < NEVER
 
 
 def run_given_ahead(
@@ -99,8 +96,8 @@ def run_given_ahead(
     interrupted, until, asked = "", 0, 0
     try:
         network.open(topology, seed)
-        src, dst = flows.src.astype(np.int32), flows.dst.astype(np.int32)
-        table = flat_table(src, dst, flows.size_bytes, num_participants=world, reaction_ps=NEVER)
+        columns = flows.src, flows.dst, flows.size_bytes
+        table = flat_table(*columns, num_participants=world, reaction_ps=NEVER)
         own = {"weight": info.weight, "priority": info.priority}
         group = FlowGroup(0, table, info.endpoints, pack_key(0, 0, 0, 0), **own)  # type: ignore[arg-type]
         handles, index = np.zeros(len(flows), np.int32), np.arange(len(flows))
@@ -112,7 +109,7 @@ def run_given_ahead(
                 granted, done = network.advance(batch, NEVER)
                 end[done.index] = done.time_ps
                 left -= len(done)
-                until, asked, batch = granted, asked + 1, FlowBatch()
+                until, asked, batch = granted, asked + 1, _NO_FLOWS
             if left and until >= NEVER:
                 raise SimulationError(TOO_LATE)
             if progress is not None:
@@ -127,7 +124,7 @@ def run_given_ahead(
     found = _Written(info, flows, end, until, total)
     records = Records(
         topology=topology,
-        network=network.describe().name,
+        network=network.name,
         release="network",
         seed=seed,
         jobs=(info,),

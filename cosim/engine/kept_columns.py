@@ -14,29 +14,33 @@ from cosim.errors import ScenarioError
 
 
 class KeptColumn:
-    """In memory, of which there is room for all values that are ``expected`` from the beginning on: what is
-    not written to costs nothing.
+    """In memory, of which there is room for all values that are ``expected`` from the first on: what is not
+    written to costs nothing.
     """
 
     def __init__(self, kind: DTypeLike, expected: int) -> None:
-        self._values = np.empty(expected, kind)
+        self._kind, self._expected = kind, expected
+        self._values: NDArray[Any] | None = None
         self._count = 0
 
     def append(self, part: NDArray[Any]) -> None:
-        """Add values at the end, no more than were expected."""
+        """Add values at the end, no more than were expected. What is all of them is kept as it is: nobody is
+        to write to it any more.
+        """
         end = self._count + len(part)
-        self._values[self._count : end] = part
+        if self._values is None:
+            whole = end == self._expected and part.dtype == self._kind
+            self._values = part if whole else np.empty(self._expected, self._kind)
+        if self._values is not part:
+            self._values[self._count : end] = part
         self._count = end
 
     def whole(self) -> NDArray[Any]:
-        """All values; let go of here."""
-        found = self._values[: self._count]
-        self.close()
-        return found
+        """All values."""
+        return np.empty(0, self._kind) if self._values is None else self._values[: self._count]
 
     def close(self) -> None:
-        """Let go of what was not made whole."""
-        self._values, self._count = self._values[:0].copy(), 0
+        """Nothing is open of it."""
 
 
 class SpilledColumn:

@@ -55,14 +55,15 @@ class OperationLog:
     def __init__(
         self, worlds: Sequence[int], kept: Sequence[I64], expected: int, spill: Path | None = None
     ) -> None:
-        self._job = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
-        self._number = np.concatenate(
-            [np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in worlds)]
-        )
+        bases = [*accumulate(worlds, initial=0)]
+        self._job, self._number = np.zeros(bases[-1], np.int32), np.arange(bases[-1], dtype=np.int32)
+        for job, base in enumerate(bases[1:-1], 1):
+            self._job[base : bases[job + 1]] = job
+            self._number[base : bases[job + 1]] -= base
         self._keeps_all = [*map(len, kept)] == [*worlds]
         self._is_kept = np.zeros(0 if self._keeps_all else len(self._job), np.bool_)
         if not self._keeps_all:
-            for base, ranks in zip(accumulate(worlds, initial=0), kept, strict=False):
+            for base, ranks in zip(bases, kept, strict=False):
                 self._is_kept[base + ranks] = True
         self._instant = np.zeros(0, LOG)
         self._columns = [
@@ -85,16 +86,18 @@ class OperationLog:
 
     def records(self, rows: NDArray[Any]) -> OpRecords:
         """All that were kept, these last rows among them, in the order in which they ended, then by job, rank
-        and operation.
+        and operation; let go of here.
         """
         self._write(self._with_instant(rows))
         self._instant = self._instant[:0]
-        return OpRecords(*[column.whole() for column in self._columns])
+        columns, self._columns = self._columns, []
+        return OpRecords(*[column.whole() for column in columns])
 
     def close(self) -> None:
         """Let go of what :meth:`records` was not asked for."""
         for column in self._columns:
             column.close()
+        self._columns = []
 
     def _with_instant(self, rows: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([self._instant, rows]) if len(self._instant) else rows

@@ -29,14 +29,28 @@ def _sorted(*columns: NDArray[Any]) -> tuple[I64, I64]:
     for row, column in zip(given, columns, strict=True):
         row[:] = column
     keys = np.empty_like(given)
-    keys = keys[: int(_pack(given, keys))]
-    return np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable"), keys
+    used, values = _pack(given, keys)
+    keys = keys[:used]
+    return np.lexsort(keys[::-1]) if used > 1 else _order(keys[0], values), keys
+
+
+def _order(key: I64, values: int) -> I64:
+    """Positions of rows, sorted by numbers from 0 to below ``values``; equal rows stay.
+
+    By 16 bits at once, which numpy counts rather than compares, where 32 hold them.
+    """
+    if values > 1 << 32:
+        return key.argsort(kind="stable")
+    order = key.astype(np.uint16).argsort(kind="stable")
+    if values > 1 << 16:
+        order = order[(key >> 16).astype(np.uint16)[order].argsort(kind="stable")]
+    return order
 
 
 @compiled
-def _pack(columns: I64, keys: I64) -> int:
+def _pack(columns: I64, keys: I64) -> tuple[int, int]:
     """Columns of which rows are equal, and in order, where those of ``columns`` are: as few as hold them,
-    since it is sorted by each; how many.
+    since it is sorted by each; (how many, how many values the last of them may have).
     """
     values = _ROOM  # of the last key
     used = 0
@@ -60,7 +74,7 @@ def _pack(columns: I64, keys: I64) -> int:
             keys[used, row] = columns[k, row] - low
         used += 1
         values = width
-    return used
+    return used, values
 
 
 @compiled

@@ -18,6 +18,7 @@ from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Wor
 from cosim.workload.table import OperationTable, TablePrograms
 
 _WAIT, _SEND, _RECV, _NOTHING = range(4)
+_NUM_COUNTS = 5
 _PROTOTYPES = (
     Operation("wait", OpKind.COMPUTE, NO_STREAM),
     Operation("flow", OpKind.SEND, NO_STREAM),
@@ -59,14 +60,17 @@ class TimedPrograms(TablePrograms):
         int32[ranks]: the number of each one's program.
     num_waits, num_idle
         How many flows don't start at 0, and ranks that do nothing.
+    most_bytes, last_start_ps
+        Of the flows; -1 without any.
     """
 
     def __init__(self, flows: TimedFlows, num_ranks: int) -> None:
         self.flows = flows
         self.program_of, self._begins = np.zeros((2, num_ranks), np.int32)
-        first = np.zeros(num_ranks + 1, np.int64)
-        found = _number(flows.src, flows.dst, flows.start_ps, self.program_of, self._begins, first)
-        self._count, self.num_waits, self.num_idle = found
+        first, counts = np.zeros(num_ranks + 1, np.int64), np.empty(_NUM_COUNTS, np.int64)
+        columns = flows.src, flows.dst, flows.size_bytes, flows.start_ps
+        _number(*columns, self.program_of, self._begins, first, counts)
+        self._count, self.num_waits, self.num_idle, self.most_bytes, self.last_start_ps = counts.tolist()
         self._first = first[: self._count + 1]
 
     def __len__(self) -> int:
@@ -120,14 +124,28 @@ class TimedPrograms(TablePrograms):
 
 
 @compiled
-def _number(src: I64, dst: I64, start: I64, program_of: I32, begins: I32, first: I64) -> tuple[int, int, int]:
+def _number(
+    src: I64,
+    dst: I64,
+    size_bytes: I64,
+    start: I64,
+    program_of: I32,
+    begins: I32,
+    first: I64,
+    counts: I64,
+) -> None:
     """Number the programs of ranks in order of their first ranks, which begin them; idle ones share one.
-    (Programs, whose rows are from ``first`` on; waits; ranks that are idle).
+    ``counts``: programs, whose rows are from ``first`` on; waits; ranks that are idle; the most bytes and the
+    last start of a flow.
     """
     waits = 0
+    most = -1
+    last = -1
     for flow in range(len(src)):
         program_of[src[flow]] += 1
         program_of[dst[flow]] += 1
+        most = max(most, size_bytes[flow])
+        last = max(last, start[flow])
         if start[flow] > 0:
             program_of[src[flow]] += 1
             waits += 1
@@ -146,7 +164,8 @@ def _number(src: I64, dst: I64, start: I64, program_of: I32, begins: I32, first:
         begins[programs] = rank
         first[programs + 1] = first[programs] + max(rows, 1)  # who does nothing has a computation of 0
         programs += 1
-    return programs, waits, idle
+    for k, count in enumerate((programs, waits, idle, most, last)):
+        counts[k] = count
 
 
 @compiled

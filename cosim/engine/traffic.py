@@ -41,7 +41,7 @@ class PairTraffic:
 
     def put(self, arrived: NDArray[Any]) -> None:
         """Put arrivals, rows of :data:`~cosim.engine.state.ARRIVAL`, into bins."""
-        last = int(arrived["time"].max(initial=0))
+        last = int(np.maximum.reduce(arrived["time"], initial=0))
         # However long a run lasts it has this many bins: twice as wide, half of them are free again.
         while last >= self._num_bins * self._bin_ps:
             self._widen()

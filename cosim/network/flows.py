@@ -214,8 +214,8 @@ class Completions:
 
 
 def flat_table(
-    src: Sequence[int] | I32,
-    dst: Sequence[int] | I32,
+    src: Sequence[int] | I32 | I64,
+    dst: Sequence[int] | I32 | I64,
     size_bytes: Sequence[int] | I64,
     *,
     num_participants: int | None = None,
