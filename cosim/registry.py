@@ -190,6 +190,8 @@ def refuse_unknown_keys(model: type[BaseModel], data: dict[Any, Any], extra: Ite
     ValidationError
         Located at each unknown key.
     """
+    if data.keys() <= model.model_fields.keys():
+        return
     known = [*extra, *(info.alias or name for name, info in model.model_fields.items())]
     accepted = {*known, *model.model_fields}
     unknown = [key for key in data if key not in accepted]

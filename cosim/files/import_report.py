@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 
 
@@ -19,21 +18,21 @@ class ReportBuilder:
     """Counts lines of a report, in the order in which they are first met; ``times`` is how often to count."""
 
     def __init__(self) -> None:
-        self._read: Counter[str] = Counter()
-        self._ignored: Counter[str] = Counter()
-        self._invented: Counter[str] = Counter()
+        self._read: dict[str, int] = {}
+        self._ignored: dict[str, int] = {}
+        self._invented: dict[str, int] = {}
 
     def read(self, what: str, times: int = 1) -> None:
         """Something that was used."""
-        self._read[what] += times
+        _count(self._read, what, times)
 
     def ignored(self, what: str, times: int = 1) -> None:
         """Something that is in the file, but has no effect."""
-        self._ignored[what] += times
+        _count(self._ignored, what, times)
 
     def invented(self, what: str, times: int = 1) -> None:
         """Something that isn't in the file."""
-        self._invented[what] += times
+        _count(self._invented, what, times)
 
     def add(self, other: ReportBuilder, times: int = 1) -> None:
         """All that ``other`` counted, ``times`` times."""
@@ -43,7 +42,7 @@ class ReportBuilder:
             (self._invented, other._invented),
         ):
             for what, count in theirs.items():
-                mine[what] += count * times
+                _count(mine, what, count * times)
 
     def build(self) -> ImportReport:
         """``3643 x COMP_NODE`` and so on; what counts once stands without a number."""
@@ -56,5 +55,9 @@ class ReportBuilder:
         return asdict(self.build())
 
 
-def _lines(counts: Counter[str]) -> tuple[str, ...]:
+def _count(counts: dict[str, int], what: str, times: int) -> None:
+    counts[what] = counts.get(what, 0) + times
+
+
+def _lines(counts: dict[str, int]) -> tuple[str, ...]:
     return tuple(what if count == 1 else f"{count} x {what}" for what, count in counts.items() if count)

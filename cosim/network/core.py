@@ -205,14 +205,11 @@ def add_busy(core: Core, link: int, start: int, duration: int) -> None:
         b += 1
 
 
-@once
-def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> None:
-    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end."""
-    busy = core.link_busy
-    while end > len(busy) * core.state[0].bin_ps:
-        widen(core)
-    width = core.state[0].bin_ps
-    b = start // width
+@inlined
+def put_share(busy: I64, width: int, b: int, link: int, start: int, end: int, fraction: float) -> None:
+    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end; ``b`` is
+    the bin of ``start``, and there are bins up to ``end``.
+    """
     counted = 0
     stop = start
     while stop < end:
@@ -222,6 +219,16 @@ def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> N
         busy[b, link] += total - counted
         counted = total
         b += 1
+
+
+@once
+def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> None:
+    """Count a fraction of a link as busy in [start, end), in bins that reach so far, made here."""
+    busy = core.link_busy
+    while end > len(busy) * core.state[0].bin_ps:
+        widen(core)
+    width = core.state[0].bin_ps
+    put_share(busy, width, start // width, link, start, end, fraction)
 
 
 class Reported(Arrays):

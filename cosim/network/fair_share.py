@@ -266,14 +266,14 @@ class FairShareNetwork(CompiledNetwork):
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        put_uses(self.core(), self.columns())
+        goes_on = put_uses(self.core(), self.columns())
         so_far = super().statistics()
         if self._balancing.balancer is not None:
             so_far = replace(so_far, balancing=self._balancing.used())
         if self._topology.changes is not None:
             # What was sent before a flow was moved is taken off its new links in advance: see move_flows.
             so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))
-        if not (self._fluid["links"]["used"] > 0).any():
+        if not goes_on:
             return so_far
         # Of links that are busy now the time up to the grant counts; on a copy, for the run goes on.
         busy_ps = so_far.busy_ps.copy() if self._closed else so_far.busy_ps

@@ -2,12 +2,12 @@
 
 By then it is known how wide bins have to be: each time they are made wider, all of them are looked at, and a
 run that lists less than is put at once makes them when it is over. What bins hold is the same, for shares of
-a bin are rounded from where a use began on (:func:`cosim.network.core.add_share`).
+a bin are rounded from where a use began on (:func:`cosim.network.core.put_share`).
 """
 
 from __future__ import annotations
 
-from cosim.network.core import Core, add_share, widen
+from cosim.network.core import Core, put_share, widen
 from cosim.network.fluid import Fluid
 from cosim.network.jit import compiled, inlined
 
@@ -27,8 +27,8 @@ def list_use(core: Core, fluid: Fluid, link: int, end: int) -> None:
 
 
 @compiled
-def put_uses(core: Core, fluid: Fluid) -> None:
-    """Put what is listed into bins."""
+def put_uses(core: Core, fluid: Fluid) -> bool:
+    """Put what is listed into bins; whether a link carries something now, which is listed when it ends."""
     counts = fluid.counts[0]
     last = 0
     for k in range(counts.num_uses):
@@ -38,8 +38,16 @@ def put_uses(core: Core, fluid: Fluid) -> None:
             widen(core)
         else:
             core.state[0].bin_ps *= 2
+    width = core.state[0].bin_ps
+    shift = 0
+    while 1 << shift < width:  # a power of two, by which a division takes longer than all else
+        shift += 1
     for k in range(counts.num_uses):
         use = fluid.uses[k]
-        add_share(core, use.link, use.start, use.end, use.fraction)
+        put_share(core.link_busy, width, use.start >> shift, use.link, use.start, use.end, use.fraction)
     counts.num_uses = 0
     counts.has_put = 1
+    for link in range(len(fluid.links)):  # noqa: SIM110 - compiled
+        if fluid.links[link].used > 0.0:
+            return True
+    return False

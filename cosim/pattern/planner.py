@@ -46,8 +46,8 @@ class Planner:
         self.config = config if config is not None else CollectiveConfig()
         if hosts is not None:
             self.config = self.config.on_hosts(hosts)
-        latency = 0 if hosts is None else hosts.link_latency_ps
-        self._costs = replace(self.config.costs, link_latency_ps=latency)
+        costs = self.config.costs
+        self._costs = costs if hosts is None else replace(costs, link_latency_ps=hosts.link_latency_ps)
         self.context = context
         self._read: dict[Algorithm, Algorithm] = {}
         """Algorithms as their files have them."""

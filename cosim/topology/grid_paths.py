@@ -58,7 +58,7 @@ def _hops(kind: str, size: int, here: I64, there: I64) -> I64:
     if kind == "Ring":
         clockwise = (there - here) % size
         return np.asarray(np.minimum(clockwise, size - clockwise))
-    return np.where(here == there, np.int64(0), np.int64(1 if kind == "FullyConnected" else 2))
+    return np.asarray((here != there) * np.int64(1 if kind == "FullyConnected" else 2))
 
 
 def _cross(

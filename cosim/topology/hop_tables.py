@@ -125,11 +125,11 @@ class HopTables:
 
     def fill(self, topology: Topology, roots: I64) -> None:
         """Make sure that each root of a portion has its row."""
-        from cosim.topology import kernels
-
         missing = roots[self.row_of[roots] < 0]
         if not len(missing):
             return
+        from cosim.topology import kernels
+
         if self.used + len(missing) > self._limit:
             self.row_of[:] = -1
             self.used, missing = 0, roots

@@ -22,7 +22,7 @@ def check_endpoints(topology: Topology, src: I32, dst: I32, channel: I32) -> tup
         raise ValueError(f"paths: {len(src)} sources, {len(dst)} destinations, {len(channel)} channels")
     last = topology.num_endpoints - 1
     for what, column in (("source", src), ("destination", dst)):
-        if len(column) and (int(column.min()) < 0 or int(column.max()) > last):
+        if len(column) and not 0 <= np.minimum.reduce(column) <= np.maximum.reduce(column) <= last:
             at = int(np.flatnonzero((column < 0) | (column > last))[0])
             raise TopologyError(
                 f"{what} {int(column[at])} of flow {at} is not an endpoint of {topology.name}",

@@ -66,7 +66,7 @@ class _TableRouting(Paths):
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         tables = self._tables(topology)
         root = tables.root_of[dst]
-        batches = tables.batches(np.unique(root[src != dst]).astype(np.int64))
+        batches = tables.batches(_distinct(root[src != dst], topology.num_nodes))
         if len(batches) <= 1:
             for batch in batches:
                 tables.fill(topology, batch)
@@ -101,7 +101,7 @@ class _TableRouting(Paths):
         root = tables.root_of[dst]
         counts, sizes, found = np.zeros(len(src), np.int64), [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         order = []
-        for batch in tables.batches(np.unique(root).astype(np.int64)):
+        for batch in tables.batches(_distinct(root, topology.num_nodes)):
             tables.fill(topology, batch)
             at = np.flatnonzero(np.isin(root, batch))
             count, ptr, links, failed = equal_paths(tables.distances(topology), src[at], dst[at], most)
@@ -133,7 +133,7 @@ class _TableRouting(Paths):
         distances, known = tables.distances(topology), tables.known(topology)
         flows, mixed_in = Flows(src, dst, channel, place_of), np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
         follow = for_work(walk, 32 * n)
-        ptr, links = np.zeros(n + 1, np.int64), np.empty(max(16, 4 * n), np.int32)
+        ptr, links = np.zeros(n + 1, np.int64), np.empty(max(16, 6 * n), np.int32)
         while True:
             first, has_path = follow(distances, known, flows, choice, mixed_in, ptr, links, first)
             if not has_path:
@@ -206,6 +206,13 @@ class ChannelPaths(_TableRouting):
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""
         return self._route(topology, src, dst, channel, _BY_CHANNEL)
+
+
+def _distinct(nodes: I32, count: int) -> I64:
+    """Which of so many nodes are among these, ascending."""
+    among = np.zeros(count, np.bool_)
+    among[nodes] = True
+    return among.nonzero()[0]
 
 
 def in_order(pair: I64, sizes: list[I64], found: list[I32]) -> tuple[I64, I32]:

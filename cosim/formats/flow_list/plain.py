@@ -10,17 +10,27 @@ from numpy.typing import NDArray
 
 from cosim.files.text import MOST_RANKS
 from cosim.network.flows import I64
-from cosim.network.jit import compiled
+from cosim.network.jit import compiled, inlined
 from cosim.units import NEVER
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _ZERO, _NINE = b"\t\n\r 09"
 _DOT, _SMALL_E, _LARGE_E, _PLUS, _MINUS = b".eE+-"
+_WHOLE = 5
+"""Words of a line that are whole numbers; the last one is a time."""
 _DECIMALS = 12
 _MOST_DIGITS = 18
 """So many are an int64, whatever they are."""
 _NONE = -1
 _EXACT = Precision(prec=60)
 """Digits enough for any time of less than 40 characters."""
+
+
+@inlined
+def _behind_blanks(text: NDArray[np.int8], at: int) -> int:
+    """Where what is no blank begins."""
+    while at < len(text) and (text[at] == _SPACE or text[at] == _TAB):
+        at += 1
+    return at
 
 
 @compiled
@@ -34,32 +44,14 @@ def _read(text: NDArray[np.int8], flows: I64) -> int:
     count = 0
     odd = False
     while at < end:
-        for word in range(6):
-            while at < end and (text[at] == _SPACE or text[at] == _TAB):
-                at += 1
-            begin = at
+        for word in range(_WHOLE):
+            begin = _behind_blanks(text, at)
+            at = begin
             value = 0
-            digits = 0
-            decimals = _NONE
-            plain = True
-            while at < end and text[at] > _SPACE:
-                one = int(text[at])
-                if _ZERO <= one <= _NINE:
-                    digits += 1
-                    if digits <= _MOST_DIGITS:
-                        value = 10 * value + one - _ZERO
-                    if decimals != _NONE:
-                        decimals += 1
-                elif word < 5:
-                    return _NONE
-                elif one == _DOT and decimals == _NONE:
-                    decimals = 0
-                elif one in (_DOT, _SMALL_E, _LARGE_E, _PLUS, _MINUS):
-                    plain = False
-                else:
-                    return _NONE
+            while at < end and _ZERO <= text[at] <= _NINE:
+                value = 10 * value + int(text[at]) - _ZERO  # too many digits are refused below
                 at += 1
-            if at == begin or (word < 5 and digits > _MOST_DIGITS):
+            if not 0 < at - begin <= _MOST_DIGITS or (at < end and text[at] > _SPACE):
                 return _NONE
             if word == 0:
                 flows[0, count] = value
@@ -67,19 +59,40 @@ def _read(text: NDArray[np.int8], flows: I64) -> int:
                 flows[1, count] = value
             elif word == 4:
                 flows[2, count] = value
-            elif word == 5:
-                behind = max(decimals, 0)
-                if not plain or behind > _DECIMALS or not 0 < digits <= behind + _MOST_DIGITS - _DECIMALS:
-                    value = -1 - begin
-                    odd = True
-                else:
-                    for _ in range(_DECIMALS - behind):
-                        value *= 10
-                    if value > NEVER:
-                        return _NONE
-                flows[3, count] = value
-        while at < end and (text[at] == _SPACE or text[at] == _TAB):
+        begin = _behind_blanks(text, at)
+        at = begin
+        value = 0
+        digits = 0
+        decimals = _NONE
+        plain = True
+        while at < end and text[at] > _SPACE:
+            one = int(text[at])
+            if _ZERO <= one <= _NINE:
+                digits += 1
+                if digits <= _MOST_DIGITS:
+                    value = 10 * value + one - _ZERO
+                if decimals != _NONE:
+                    decimals += 1
+            elif one == _DOT and decimals == _NONE:
+                decimals = 0
+            elif one in (_DOT, _SMALL_E, _LARGE_E, _PLUS, _MINUS):
+                plain = False
+            else:
+                return _NONE
             at += 1
+        if at == begin:
+            return _NONE
+        behind = max(decimals, 0)
+        if not plain or behind > _DECIMALS or not 0 < digits <= behind + _MOST_DIGITS - _DECIMALS:
+            value = -1 - begin
+            odd = True
+        else:
+            for _ in range(_DECIMALS - behind):
+                value *= 10
+            if value > NEVER:
+                return _NONE
+        flows[3, count] = value
+        at = _behind_blanks(text, at)
         if at + 1 < end and text[at] == _RETURN and text[at + 1] == _NEWLINE:
             at += 1
         if at < end and text[at] != _NEWLINE:

@@ -27,7 +27,7 @@ from cosim.workload.program import Workload
 from cosim.workload.table import I64
 
 _BLOCK = 1 << 21
-"""Bytes that are read at once, and the rest of the line that they end in."""
+"""Bytes that are read at once; a line that they end in is looked at with the next."""
 
 
 class Flow(NamedTuple):
@@ -59,7 +59,7 @@ class FlowListWorkload(WorkloadSpec):
         """
         path = context.base / self.path
         flows = read_columns(path)
-        last = int(max(flows.src.max(initial=0), flows.dst.max(initial=0)))
+        last = max(int(np.maximum.reduce(ranks, initial=0)) for ranks in (flows.src, flows.dst))
         count = self.nodes if self.nodes is not None else last + 1
         if last >= count:
             raise WorkloadError(
@@ -67,10 +67,10 @@ class FlowListWorkload(WorkloadSpec):
                 location=Location(str(path)),
                 hint=f"nodes: {last + 1}",
             )
-        report = ReportBuilder()
-        report.read("flow", len(flows))
-        report.ignored("pg, the priority group of a flow (a job has a priority)", len(flows))
-        report.ignored("dport, the port of a flow", len(flows))
+        report, many = ReportBuilder(), len(flows)
+        report.read("flow", many)
+        report.ignored("pg, the priority group of a flow (a job has a priority)", many)
+        report.ignored("dport, the port of a flow", many)
         return flows.workload(path.stem, count, report)
 
 
@@ -95,16 +95,22 @@ def _plain_columns(path: Path) -> I64 | None:
     blocks = []
     try:
         check_regular(path, WorkloadError)
-        with path.open("rb") as file:
-            begin = file.readline(_BLOCK).decode("latin-1").strip()
-            while _is_number(begin) and (block := file.read(_BLOCK)):
-                found = plain_flows(block + file.readline(_BLOCK))
+        with path.open("rb", buffering=0) as file:
+            first, _, rest = file.read(_BLOCK).partition(b"\n")
+            begin = first.decode("latin-1").strip()
+            if not _is_number(begin):
+                return None
+            while (part := file.read(_BLOCK)) or rest:
+                block = rest + part
+                whole = block.rfind(b"\n") + 1 if part else len(block)
+                found = plain_flows(block[:whole])
                 if found is None:
                     return None
                 blocks.append(found)
+                rest = block[whole:]
     except OSError:
         return None  # who reads line by line says why
-    if not _is_number(begin) or int(begin) != sum(block.shape[1] for block in blocks):
+    if int(begin) != sum(block.shape[1] for block in blocks):
         return None
     if len(blocks) == 1:
         return blocks[0]
