@@ -39,7 +39,7 @@ from cosim.engine.state import (
     WHICH,
     State,
 )
-from cosim.network.core import Core, give_one, report
+from cosim.network.core import Core, give_one, report_to
 from cosim.network.dependencies import DRAINED, close_group, open_group
 from cosim.network.jit import ask_at, compiled, internal
 from cosim.units import NEVER
@@ -108,7 +108,7 @@ def _advance(state: State, core: Core, loop: int, columns: int, horizon: int) ->
     meta[STARTS_N] = 0
     grant = min(horizon, net.bound)
     done = state.reported
-    number, closed = report(core, grant, done)
+    number, closed = report_to(core, grant, done)
     for k in range(closed):
         close_group(core.store, int(done.closed[k]))
     count(state, done.handle, done.number, done.start, done.time, done.cause, number)

@@ -64,7 +64,7 @@ class Arrays:
         names, held = self._names, vars(self)
         if arrays:
             named = dict(zip(names, arrays, strict=not named)) | named
-        held.update(zip(names, self._fields_of(named), strict=True))
+        held.update(named)
         self._table = np.zeros(MOST_WORDS * len(names), np.int64)
         self.address = address_of(self._table)
         if self._parts is None:

@@ -34,9 +34,9 @@ from cosim.network.core import (
     STATE,
     TOO_LATE,
     Core,
+    columns_for_reports,
     give,
     report,
-    room_for_reports,
 )
 from cosim.network.detours import Detours
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
@@ -54,7 +54,6 @@ _BIN_CELLS = 1 << 22  # of 8 bytes, all links together
 _MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
 FIRST_PATHS = 1 << 10
 _FIRST_ROOM = 1 << 12  # the same, before a run: single messages are rarely under way all at once
-_REPORTED = "handle", "number", "start", "time", "cause"
 ONE_BIN_PS = 1 << 61
 """Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
 
@@ -384,14 +383,15 @@ class CompiledNetwork(NetworkSimulator):
 
     def _report(self, grant: int) -> Completions:
         most = int(self._arrays["state"]["num_pending"][0])
-        found = room_for_reports(most)
-        count, num_closed = report(self.core(), grant, found)
+        found = columns_for_reports(most)
+        handle, _, _, number, start, time, cause, closed = found
+        count, num_closed = report(self.core(), grant, *found)
         # Groups all of whose flows are reported: their handles may be given again from now on.
-        for one in found.closed[:num_closed].tolist():
+        for one in closed[:num_closed].tolist():
             self.store.close(one)
             if one in self._groups:
                 self._open_rows -= self._groups.pop(one).table.num_rows
-        columns = [getattr(found, name)[:count] for name in _REPORTED]
+        columns: list[Any] = [column[:count] for column in (handle, number, start, time, cause)]
         if count < most // 2:  # do not keep a large buffer alive for a few rows
             columns = [column.copy() for column in columns]
         return Completions(*columns)

@@ -207,8 +207,9 @@ def add_busy(core: Core, link: int, start: int, duration: int) -> None:
 
 @inlined
 def put_share(busy: I64, width: int, b: int, link: int, start: int, end: int, fraction: float) -> None:
-    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end; ``b`` is
-    the bin of ``start``, and there are bins up to ``end``.
+    """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end.
+
+    ``b`` is the bin of ``start``; there are bins up to ``end``.
     """
     counted = 0
     stop = start
@@ -246,16 +247,34 @@ class Reported(Arrays):
     closed: I32
 
 
+def columns_for_reports(count: int) -> tuple[I32, I32, I32, I64, I64, I64, I64, I32]:
+    """Columns for ``count`` completions, as :func:`report` fills them."""
+    handle, rep, row, closed = np.empty((4, count), np.int32)
+    number, start, time, cause = np.empty((4, count), np.int64)
+    return handle, rep, row, number, start, time, cause, closed
+
+
 def room_for_reports(count: int) -> Reported:
-    """Room for ``count`` completions."""
-    handle, rep, row, closed = np.zeros((4, count), np.int32)
-    number, start, time, cause = np.zeros((4, count), np.int64)
-    return Reported(handle, rep, row, number, start, time, cause, closed)
+    """The same for compiled code that reports."""
+    return Reported(*columns_for_reports(count))
 
 
 @compiled
-def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
-    """Move completions up to ``grant`` out of the pending ones; (how many, how many groups ended)."""
+def report(
+    core: Core,
+    grant: int,
+    handle: I32,
+    rep: I32,
+    row: I32,
+    number: I64,
+    start: I64,
+    time: I64,
+    cause: I64,
+    closed: I32,
+) -> tuple[int, int]:
+    """Move completions up to ``grant`` out of the pending ones, into columns as :class:`Reported` has them;
+    (how many, how many groups ended).
+    """
     state = core.state[0]
     pending = core.pending
     kept = 0
@@ -265,19 +284,19 @@ def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
     for k in range(state.num_pending):
         one = pending[k]
         if one.time <= grant:
-            reported.handle[out] = one.handle
+            handle[out] = one.handle
             place = core.store.reps[one.rep]
-            reported.rep[out] = one.rep
-            reported.row[out] = one.row
-            reported.number[out] = place.base + one.row - place.row
-            reported.start[out] = one.start
-            reported.time[out] = one.time
-            reported.cause[out] = one.cause
+            rep[out] = one.rep
+            row[out] = one.row
+            number[out] = place.base + one.row - place.row
+            start[out] = one.start
+            time[out] = one.time
+            cause[out] = one.cause
             out += 1
             group = core.store.groups[one.handle]
             group.left -= 1
             if group.left == 0:
-                reported.closed[num_closed] = one.handle
+                closed[num_closed] = one.handle
                 num_closed += 1
         else:
             bound = min(bound, _reaction(core, one.row, one.time))
@@ -298,3 +317,9 @@ def report(core: Core, grant: int, reported: Reported) -> tuple[int, int]:
     state.grant = grant
     state.num_completed += out
     return out, num_closed
+
+
+@inlined
+def report_to(core: Core, grant: int, to: Reported) -> tuple[int, int]:
+    """The same of compiled code that has a :class:`Reported`."""
+    return report(core, grant, to.handle, to.rep, to.row, to.number, to.start, to.time, to.cause, to.closed)

@@ -19,7 +19,7 @@ import numpy as np
 
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records, free, push, room, take_instant
-from cosim.network.core import DONE, NEED_CALENDAR, NEED_PENDING, Core, Reported, complete, release, report
+from cosim.network.core import DONE, NEED_CALENDAR, NEED_PENDING, Core, Reported, complete, release, report_to
 from cosim.network.dependencies import DRAINED, NEED_WORK, close_group, open_group
 from cosim.network.flows import I32, I64
 from cosim.network.jit import ask_at, inlined, internal, once
@@ -178,7 +178,7 @@ def _take(core: Core, pair: Pair, which: int) -> None:
     """Take what a part has completed by now."""
     inner = pair.core0 if which == 0 else pair.core1
     found = pair.reported
-    count, closed = report(inner, pair.parts[which].granted, found)
+    count, closed = report_to(inner, pair.parts[which].granted, found)
     for k in range(count):
         handle = int(found.handle[k]) - 1
         if handle < 0:
