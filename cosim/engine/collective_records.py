@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, overload
 
 import numpy as np
@@ -35,6 +36,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         self._numbers, self._programs = ranks["number"].copy(), ranks["program"].copy()
 
     @classmethod
+    @cache
     def none(cls) -> CollectiveRecords:
         """Of a run that has no collectives."""
         return cls(np.zeros(0, COLLECTIVE_LOG), (), (), (), np.zeros(0, RANK))

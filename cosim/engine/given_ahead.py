@@ -51,7 +51,7 @@ from cosim.units import NEVER, TOO_LATE, format_time
 
 _NOT_YET = -1
 _LARGE = 1 << 16  # operations
-_NO_FLOWS = FlowBatch()
+_KEY, _NO_FLOWS = pack_key(0, 0, 0, 0), FlowBatch()
 
 
 def can_be_given_ahead(topology: Topology, network: NetworkSimulator, jobs: Sequence[JobInfo]) -> bool:
@@ -99,7 +99,7 @@ def run_given_ahead(
         columns = flows.src, flows.dst, flows.size_bytes
         table = flat_table(*columns, num_participants=world, reaction_ps=NEVER)
         own = {"weight": info.weight, "priority": info.priority}
-        group = FlowGroup(0, table, info.endpoints, pack_key(0, 0, 0, 0), **own)  # type: ignore[arg-type]
+        group = FlowGroup(0, table, info.endpoints, _KEY, **own)  # type: ignore[arg-type]
         handles, index = np.zeros(len(flows), np.int32), np.arange(len(flows))
         batch = FlowBatch([group], handles, index, flows.start_ps, flows.start_ps)
         left = len(flows)

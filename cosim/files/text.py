@@ -62,7 +62,7 @@ def check_regular(path: Path, error: type[InputError]) -> None:
     error
         It is one.
     """
-    mode = path.stat().st_mode
+    mode = os.stat(path).st_mode  # noqa: PTH116 - a path's own takes twice as long
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # of a folder the system says so
         raise error("is a pipe or a device, not a file", location=Location(str(path)))
 

@@ -79,6 +79,12 @@ def _signature(core: Any, columns: Any) -> Any:
     return int64(core, columns, int64)
 
 
+_entries: dict[tuple[int, int, int], int] = {}
+"""Where compiled loops are, by themselves and the types of what they take, all of which are kept for good:
+numba works out in Python what such types hash to.
+"""
+
+
 @cache
 def _loop_at(address: int) -> Callable[[int, int, int], int]:
     """A loop, called at :meth:`CompiledNetwork.entry` as other compiled loops call it."""
@@ -209,7 +215,13 @@ class CompiledNetwork(NetworkSimulator):
         """Where the model's loop is: called with addresses of the core and of :meth:`columns`, and a horizon;
         with those themselves where it is interpreted.
         """
-        return self._addresses.of(self.loop, self.signature())
+        key = id(self.loop), id(self.core()._numba_type_), id(self.columns()._numba_type_)
+        found = None if self.interpreted else _entries.get(key)
+        if found is None:
+            found = self._addresses.of(self.loop, self.signature())
+            if not self.interpreted:
+                _entries[key] = found
+        return found
 
     def signature(self) -> Any:
         """Numba's types of what the model's loop takes and returns."""

@@ -161,6 +161,8 @@ class FairShareNetwork(CompiledNetwork):
             self._changes.fill(self._fluid)
 
     def _avoid_dead_links(self) -> None:
+        if self._topology.changes is None:
+            return
         rows, places = self._detours.places(
             self._arrays["path_ptr"], self._arrays["path_link"], self._append_paths
         )

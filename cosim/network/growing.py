@@ -111,14 +111,17 @@ class GrowingArrays(dict[str, Any]):
 
     def reserve_all(self, needs: Mapping[str, int]) -> list[str]:
         """Have room for so many rows of each array; which had to be replaced."""
-        short = {name: need for name, need in needs.items() if need > len(self[name])}
-        if short:
-            olds = {name: self[name] for name in short}
-            shapes = {name: (_longer(old, short[name]), old.dtype) for name, old in olds.items()}
+        shapes: dict[str, Shape] = {}
+        for name, need in needs.items():
+            old = self[name]
+            if need > len(old):
+                shapes[name] = _longer(old, need), old.dtype
+        if shapes:
             news = Layout(shapes).zeros()
-            for name, old in olds.items():
+            for name, new in news.items():
+                old = self[name]
                 if len(old):
-                    news[name][: len(old)] = old
+                    new[: len(old)] = old
             self.update(news)
             self.stamp += 1
-        return [*short]
+        return [*shapes]

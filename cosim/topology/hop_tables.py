@@ -73,6 +73,7 @@ class HopTables:
     row_of: I32
     rows: Any
     used: int = 0
+    _distances: Distances | None = None
     _known: Known | None = None
 
     @classmethod
@@ -137,7 +138,7 @@ class HopTables:
         if end > len(self.rows):
             grown = np.empty((min(self._limit, max(end, 2 * self.used)), self.rows.shape[1]), np.int32)
             grown[: self.used] = self.rows[: self.used]
-            self.rows = grown
+            self.rows, self._distances = grown, None
         distances = kernels.for_work(kernels.distances, len(missing) * topology.num_links)
         distances(
             missing,
@@ -155,9 +156,11 @@ class HopTables:
 
     def distances(self, topology: Topology) -> Distances:
         """What is filled, as compiled loops take it."""
+        if self._distances is not None:
+            return self._distances
         from cosim.topology.cheapest import Distances
 
-        return Distances(
+        self._distances = Distances(
             topology.link_src,
             topology.link_dst,
             self.cost,
@@ -179,12 +182,13 @@ class HopTables:
             self.row_of,
             self.rows if len(self.rows) else np.empty((1, self.rows.shape[1]), np.int32),
         )
+        return self._distances
 
     def known(self, topology: Topology) -> Known:
         """The candidates that :func:`~cosim.topology.walk.walk` has found so far."""
-        from cosim.topology.walk import nothing_known
-
         if self._known is None:
+            from cosim.topology.walk import nothing_known
+
             self._known = nothing_known(topology.num_links)
         return self._known
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -73,7 +73,6 @@ class Balancing:
         self._ends = np.zeros((0, 3), np.int64)
         self._parts_used = 0
         self._view: Balance | None = None
-        self.candidates = Candidates(topology, detours=self.balancer is not None and self.balancer.detours)
         self._arrays = GrowingArrays()
         if self.balancer is not None:
             self._arrays.update(_arrays(topology.num_links))
@@ -98,6 +97,12 @@ class Balancing:
         counts = self._arrays["counts"][0]
         self._addresses.tell(counts, "choose", choose, signature)
         self._addresses.tell(counts, "end", end, signature)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The paths that pairs have to choose among."""
+        detours = self.balancer is not None and self.balancer.detours
+        return Candidates(self._topology, detours=detours)
 
     def view(self) -> Balance:
         """The arrays as they are now; without a balancer those of every network that has none."""
