@@ -6,6 +6,7 @@ import os
 import select
 import stat
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 from cosim.errors import InputError, Location, WorkloadError
@@ -62,7 +63,33 @@ def check_regular(path: Path, error: type[InputError]) -> None:
     error
         It is one.
     """
-    mode = os.stat(path).st_mode  # noqa: PTH116 - a path's own takes twice as long
+    _refuse_endless(path.stat().st_mode, path, error)
+
+
+def open_regular(path: Path, error: type[InputError]) -> FileIO:
+    """A file of which bytes are read as the system gives them; refuses what :func:`check_regular` does.
+
+    Raises
+    ------
+    error
+        It is a pipe or a device.
+    OSError
+        It can't be opened.
+    """
+    file = FileIO(path, opener=_without_waiting)
+    try:
+        _refuse_endless(os.fstat(file.fileno()).st_mode, path, error)
+    except error:
+        file.close()
+        raise
+    return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # until somebody opens the other end of a pipe
+
+
+def _refuse_endless(mode: int, path: Path, error: type[InputError]) -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # of a folder the system says so
         raise error("is a pipe or a device, not a file", location=Location(str(path)))
 

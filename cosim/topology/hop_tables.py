@@ -120,6 +120,10 @@ class HopTables:
             rows=np.empty((0, max(1, len(core))), np.int32),
         )
 
+    def has(self, roots: I32) -> bool:
+        """Whether each root has its row."""
+        return bool(np.minimum.reduce(self.row_of[roots], initial=0) == 0)
+
     def batches(self, roots: I64) -> list[I64]:
         """Roots in portions whose rows fit the memory; one portion where all do."""
         return [roots[i : i + self._limit] for i in range(0, len(roots), self._limit)]

@@ -66,6 +66,8 @@ class _TableRouting(Paths):
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         tables = self._tables(topology)
         root = tables.root_of[dst]
+        if tables.has(root):
+            return self._walk(topology, tables, src, dst, channel, choice, seed, place_of)
         batches = tables.batches(_distinct(root[src != dst], topology.num_nodes))
         if len(batches) <= 1:
             for batch in batches:

@@ -19,7 +19,7 @@ from cosim.context import Context
 from cosim.engine.timed_flows import TimedFlows
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
-from cosim.files.text import MOST_RANKS, check_regular, lines_of
+from cosim.files.text import MOST_RANKS, lines_of, open_regular
 from cosim.formats.flow_list.plain import picoseconds, plain_flows
 from cosim.units import NEVER
 from cosim.workload.contract import WorkloadSpec
@@ -94,8 +94,7 @@ def _plain_columns(path: Path) -> I64 | None:
     """int64[4, flows] of a file whose lines are all plain, and as many as it says; else None."""
     blocks = []
     try:
-        check_regular(path, WorkloadError)
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path, WorkloadError) as file:
             first, _, rest = file.read(_BLOCK).partition(b"\n")
             begin = first.decode("latin-1").strip()
             if not _is_number(begin):
