@@ -37,14 +37,9 @@ def _sorted(*columns: NDArray[Any]) -> tuple[I64, I64]:
 def _order(key: I64, values: int) -> I64:
     """Positions of rows, sorted by numbers from 0 to below ``values``; equal rows stay.
 
-    By 16 bits at once, which numpy counts rather than compares, where 32 hold them.
+    Numbers of 16 bits are counted by numpy, and not compared.
     """
-    if values > 1 << 32:
-        return key.argsort(kind="stable")
-    order = key.astype(np.uint16).argsort(kind="stable")
-    if values > 1 << 16:
-        order = order[(key >> 16).astype(np.uint16)[order].argsort(kind="stable")]
-    return order
+    return (key.astype(np.uint16) if values <= 1 << 16 else key).argsort(kind="stable")
 
 
 @compiled

@@ -52,8 +52,9 @@ from cosim.units import NEVER
 _FIRST_BIN_PS = 1 << 16
 _BIN_CELLS = 1 << 22  # of 8 bytes, all links together
 _MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
-FIRST_PATHS = 1 << 10
 _FIRST_ROOM = 1 << 12  # the same, before a run: single messages are rarely under way all at once
+FIRST_PATHS = 1 << 10
+"""Of rows, that there is room for before any are bound."""
 ONE_BIN_PS = 1 << 61
 """Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
 
