@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cosim.engine import state as s
 from cosim.engine.state import State
 from cosim.network.core import room_for_reports
-from cosim.network.growing import GrowingArrays, Layout
+from cosim.network.growing import ArrayLayout, GrowingArrays
 from cosim.network.held_signals import held_signals
 
 _ROWS: dict[str, np.dtype[Any]] = {
@@ -87,7 +87,7 @@ _USED = {
 """What the loop fills, and how far it is filled. (Logs are taken out when they are full.)"""
 _TABLES = ("handles", "rendezvous", "words")
 """Of what the loop fills: rows that are looked at by number, whoever says it."""
-_FIRST_TABLES = Layout({name: ((_LEAST_ROWS,), _ROWS[name]) for name in _TABLES})
+_FIRST_TABLES = ArrayLayout({name: ((_LEAST_ROWS,), _ROWS[name]) for name in _TABLES})
 _LISTS = (
     "agenda",
     "ending",
@@ -103,7 +103,7 @@ _LISTS = (
     "arrivals",
 )
 """And what is only looked at as far as it is filled, so that it need not be zeros."""
-_NO_ROWS = Layout({name: ((0,), kind) for name, kind in _ROWS.items()}).zeros()
+_NO_ROWS = ArrayLayout({name: ((0,), kind) for name, kind in _ROWS.items()}).zeros()
 """Nobody writes to these: they are every run's."""
 _NO_ROOM: Mapping[str, int] = {}
 

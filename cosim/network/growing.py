@@ -45,10 +45,10 @@ def _placed(shape: tuple[int, ...], kind: np.dtype[Any], size: int) -> NDArray[A
     return np.ndarray(shape, kind, room, -address_of(room) % CACHE_LINE)
 
 
-class Layout:
+class ArrayLayout:
     """Where several such arrays lie: those that are small in one piece of memory, which goes with the last.
 
-    >>> layout = Layout({"one": ((2,), np.dtype(np.int64)), "other": ((1, 3), np.dtype(np.int8))})
+    >>> layout = ArrayLayout({"one": ((2,), np.dtype(np.int64)), "other": ((1, 3), np.dtype(np.int8))})
     >>> made = layout.zeros()
     >>> made["one"], made["other"]
     (array([0, 0]), array([[0, 0, 0]], dtype=int8))
@@ -117,7 +117,7 @@ class GrowingArrays(dict[str, Any]):
             if need > len(old):
                 shapes[name] = _longer(old, need), old.dtype
         if shapes:
-            news = Layout(shapes).zeros()
+            news = ArrayLayout(shapes).zeros()
             for name, new in news.items():
                 old = self[name]
                 if len(old):

@@ -42,7 +42,7 @@ from cosim.network.dependencies import (
     turn_round,
 )
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
-from cosim.network.growing import GrowingArrays, Layout
+from cosim.network.growing import ArrayLayout, GrowingArrays
 
 __all__ = [
     "COMPLETED",
@@ -84,7 +84,7 @@ _GROWS = {
 
 _FIRST_ROWS = dict.fromkeys(("rows", "groups", "pages", "cells", "work", "out"), 1024) | {"state": 1}
 """Of what is under way there is room before any of it is: a loop stops for each that is short."""
-_FIRST = Layout({name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()})
+_FIRST = ArrayLayout({name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()})
 
 
 _NO_ROOM: dict[str, int] = {}

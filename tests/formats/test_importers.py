@@ -8,7 +8,8 @@ import pytest
 
 from cosim.context import Context
 from cosim.errors import CosimError, WorkloadError
-from cosim.formats.flow_list.read import FlowListWorkload
+from cosim.formats.flow_list import read
+from cosim.formats.flow_list.read import FlowListWorkload, read_columns
 from cosim.formats.goal.read import GoalWorkload
 from cosim.formats.htsim.read import HtsimWorkload
 from cosim.formats.tables.read import CsvWorkload
@@ -114,6 +115,17 @@ def test_flow_list_mistakes(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError) as wrong:
         FlowListWorkload(path="flow.txt").build(Context(tmp_path))
     assert says in str(wrong.value)
+
+
+def test_flows_are_the_same_wherever_a_file_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"{k % 7} {k % 7 + 1} 3 100 {k + 1} {k}e-6" for k in range(40)]
+    (tmp_path / "flow.txt").write_text("\n".join(["40", *rows]))  # no newline at its end
+    whole = read_columns(tmp_path / "flow.txt")
+    monkeypatch.setattr(read, "_BLOCK", 50)
+    cut = read_columns(tmp_path / "flow.txt")
+    for name in ("src", "dst", "size_bytes", "start_ps"):
+        assert getattr(cut, name).tolist() == getattr(whole, name).tolist()
+    assert cut.start_ps.tolist() == [k * 10**6 for k in range(40)]
 
 
 def test_table_mistakes_name_line_and_cell(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cosim.engine.state import RANK
-from cosim.network.growing import CACHE_LINE, GrowingArrays, Layout, address_of, zeros
+from cosim.network.growing import CACHE_LINE, ArrayLayout, GrowingArrays, address_of, zeros
 
 ROWS = np.zeros(8, RANK)
 CONSTANT = np.arange(3)
@@ -39,7 +39,7 @@ def test_arrays_of_one_piece_begin_with_cache_lines_and_keep_apart() -> None:
         "c": ((1 << 15, 2), np.dtype(np.int64)),
         "d": ((5,), RANK),
     }
-    made = Layout(shapes).zeros()
+    made = ArrayLayout(shapes).zeros()
     for name, one in made.items():
         assert one.ctypes.data % CACHE_LINE == 0
         assert (one.shape, one.dtype) == shapes[name]
