@@ -103,8 +103,6 @@ class CompiledNetwork(NetworkSimulator):
     link_changes = False
     has_queues = False
     has_rates = False
-    clears_bins = False
-    """Whether the model makes bins of links' use zero before it first puts something into them."""
     by_cause = True
     """Whether what lets flows start, and when that was known, may matter to those that start at once."""
 
@@ -157,7 +155,7 @@ class CompiledNetwork(NetworkSimulator):
                 "path_link": np.zeros(4 * FIRST_PATHS, np.int32),
                 "path_source": np.zeros(FIRST_PATHS, np.int32),
                 "link_bytes": np.zeros(links, np.int64),
-                "link_busy": (np.empty if self.clears_bins else np.zeros)((bins, links), np.int64),
+                "link_busy": np.zeros((bins, links), np.int64),
             }
         )
         # By table, endpoints, channel and job: an iteration binds what the one before did, and finds no paths

@@ -75,7 +75,6 @@ class FairShareNetwork(CompiledNetwork):
     symmetric = True
     link_changes = True
     has_rates = True
-    clears_bins = True
 
     def __init__(self, balancer: Balancer | None = None, *, in_python: bool = False) -> None:
         super().__init__()

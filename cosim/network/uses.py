@@ -30,9 +30,6 @@ def list_use(core: Core, fluid: Fluid, link: int, end: int) -> None:
 def put_uses(core: Core, fluid: Fluid) -> bool:
     """Put what is listed into bins; whether a link carries something now, which is listed when it ends."""
     counts = fluid.counts[0]
-    if counts.has_put == 0:
-        # Not when the network is opened: as much memory as there is in a cache would drive out the rest.
-        core.link_busy[:] = 0
     last = 0
     for k in range(counts.num_uses):
         last = max(last, fluid.uses[k].end)
