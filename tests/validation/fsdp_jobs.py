@@ -1,11 +1,18 @@
 """MosaicML's MPT jobs under FSDP as workloads: what llm-foundry's scripts and the table's headings say.
 
 ``benchmarking/README.md`` of mosaicml/llm-foundry (Apache-2.0): MPT models of llm-foundry's ``mpt/*.yaml``,
-no biases, flash attention (Triton's on A100, FlashAttention-2 on H100), tied embeddings, vocabulary of
-50,368; hosts of 8 GPUs, 1,600 Gbit/s (A100) or 3,200 Gbit/s (H100). Sharding, checkpointing of whole blocks
-and precision are columns; ``MP PURE`` reduces gradients in bf16, ``DEFAULT`` in fp32; gradients are clipped.
-FP8 is Transformer Engine's linear layers. Composer's FSDP is FSDP1, by default with ``BACKWARD_POST``; the
-benchmarks set ``limit_all_gathers`` (``benchmarking/submit_benchmarks.py``).
+no biases, one matrix for queries, keys and values, tied embeddings, vocabulary of 50,368; hosts of 8 GPUs,
+1,600 Gbit/s (A100) or 3,200 Gbit/s (H100). Sharding, checkpointing of whole blocks and precision are columns;
+``MP PURE`` reduces gradients in bf16, ``DEFAULT`` in fp32; gradients are clipped. FP8 is Transformer Engine's
+linear layers. Composer's FSDP is FSDP1; the benchmarks set ``limit_all_gathers``
+(``benchmarking/submit_benchmarks.py``). Three rounds of them differ (docs/validation/fsdp.md):
+
+- 2023-05 (precision ``bf16``), PyTorch 1.13: Triton's attention, Composer's ``BACKWARD_POST``; blocks that
+  are checkpointed run again to their end.
+- 2023-10, ``sweep.sh``, PyTorch 2.1: the same, but that they end early.
+- 2024-01, ``sweep.py``, 128 H100s and more: ``BACKWARD_PRE`` and ``forward_prefetch``; four models with
+  FlashAttention-2, and flash-attn's ``bert_padding`` round it (``layers/attention.py`` until "Precompute
+  flash attention padding info", 2024-01-17). ``MP`` is the table's there, too, though ``sweep.py`` has ``PURE``.
 """
 
 from __future__ import annotations
@@ -82,7 +89,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     micro_batch, count = int(job["mbs"]), micro_batches or int(job["ga"])
     large = "h100" in job["gpu"] and row.gpus >= LARGE
     flash = large and job["model"] in FLASH
-    old = job["precision"] == "bf16"
+    old, again = job["precision"] == "bf16", job["activation_checkpointing"] == "True"
     found: dict[str, Any] = {
         "model": {
             "kind": "transformer", "name": job["model"], "layers": layers, "hidden": hidden, "heads": heads,
@@ -95,10 +102,10 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
             "kind": "pytorch", "fsdp_version": 1, "parameter_dtype": "fp32", "fused_qkv": True,
             "fused_loss": True, "metrics": 2, "stalls": STALLS,
             "backward_prefetch": "early" if large else "late", "forward_prefetch": large,
-            "unpadded": flash, "early_stop": not old,
+            "unpadded": flash, **({"early_stop": False} if old and again else {}),
         },
         "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",
-        "recompute": "full" if job["activation_checkpointing"] == "True" else "none",
+        "recompute": "full" if again else "none",
         "micro_batch": micro_batch,
         "batch": micro_batch * count * row.gpus,
         "memory": "ignore",
