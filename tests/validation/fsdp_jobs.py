@@ -12,7 +12,7 @@ linear layers. Composer's FSDP is FSDP1; the benchmarks set ``limit_all_gathers`
 - 2023-10, ``sweep.sh``, PyTorch 2.1: the same, but that they end early.
 - 2024-01, ``sweep.py``, 128 H100s and more: ``BACKWARD_PRE`` and ``forward_prefetch``; four models with
   FlashAttention-2, and flash-attn's ``bert_padding`` round it (``layers/attention.py`` until "Precompute
-  flash attention padding info", 2024-01-17). ``MP`` is the table's there, too, though ``sweep.py`` has ``PURE``.
+  flash attention padding info", 2024-01-17). ``MP`` is the table's, where ``sweep.py`` has ``PURE``.
 """
 
 from __future__ import annotations
