@@ -1,49 +1,120 @@
-"""The state of filling all links from zero, over lists that lie in one piece.
+"""The state of filling links that may be full from zero, over lists that lie in one piece.
 
 :mod:`cosim.network.filling` looks at what differs from the filling before, by lists of flows that are linked.
-Where nearly all flows differ each time, as in an all-to-all on a star, whose every link is full, that spares
-little, and each flow that it looks at costs some twenty cache lines. So there, and while flows only leave,
-all links are filled from zero each time, in the order in which they were full before: the same rates, bit by
-bit, for a fraction of the time. The columns here are made of the network's records when that begins
-(:mod:`cosim.network.dense_turns`), and given up when a flow comes or a link changes.
+Where many flows differ each time, as in an all-to-all, that spares little, and each flow that it looks at
+costs some twenty cache lines. So there, and while flows only leave, links are filled in the order in which
+they were full before, over columns: the same rates, bit by bit, for a fraction of the time.
+
+Columns are of *bundles*: flows that cross the same of the links that may be full, weigh the same and have had
+the same rate since the same instant. As long as flows only leave, those of a bundle have one level, and the
+one that has least left drains next: it *leads*. Links with room (:mod:`cosim.network.slack`) are *aside*: they
+are in no bundle's path, and only count what their flows take.
+
+The columns here are made of the network's records when that begins (:mod:`cosim.network.dense_columns`), and
+given up when a flow comes or a link changes (:mod:`cosim.network.dense_turns`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import Records
 from cosim.network.flows import F64, I32, I64
 
 GONE = np.inf
-"""``fresh`` of a flow that has left, or of a row that none has."""
+"""``fresh``, ``level`` and ``rate`` of a bundle all of whose flows have left."""
 RISING = -1.0
-"""``fresh`` of a flow that is not frozen yet."""
+"""``fresh`` of a bundle that is not frozen yet."""
+MOST_SAVED = 16
+"""Places of the order at which a filling saves where it is, at most."""
 
-PATH = np.dtype([("weight", "i8"), ("at", "i4"), ("count", "i4")])
-"""Of a flow: what it weighs, and its links: ``count`` of ``on``, from ``at``."""
-HELD = np.dtype([("weight", "i8"), ("at", "i4"), ("count", "i4"), ("num", "i4"), ("pad", "i4")])
-"""Of a link: its flows, ``count`` of ``flows`` from ``at``, of which ``num`` have not left, and what those
-weigh."""
+STATE = np.dtype(
+    [
+        ("lowest", "f8"),
+        ("priority", "i8"),
+        ("num_bundles", "i8"),
+        ("num_left", "i8"),
+        ("num_flows", "i8"),
+        ("num_links", "i8"),
+        ("num_aside", "i8"),
+        ("num_frozen", "i8"),
+        ("num_saved", "i8"),
+        ("num_alone", "i8"),
+        ("step", "i8"),
+        ("rows", "i8"),
+        ("wide", "i8"),
+    ]
+)
+"""``lowest``: the lowest level of a flow that left since the last filling; the flows' class; bundles, of which
+some flow is ``left``, flows in them, links that may be full, and others; of the last filling: bundles that
+are frozen, and places saved, one for each ``step`` links. Bundles that are a flow which meets no other.
+``rows``: links of all bundles' paths; ``wide``: bundles of several flows, or with links aside."""
+BUNDLE = np.dtype([("weight", "i8"), ("at", "i4"), ("count", "i4"), ("next", "i4"), ("end", "i4")])
+"""What its flows weigh together; its links: ``count`` of ``on``, from ``at``; its flows: places of ``flow``
+from ``next``, which leads, up to ``end``."""
+HELD = np.dtype([("weight", "i8"), ("number", "i4"), ("at", "i4"), ("count", "i4"), ("pad", "i4")])
+"""A link that may be full: its number in the network, its bundles, ``count`` of ``bundles`` from ``at``, and
+what those weigh."""
+LINK_NOW = np.dtype([("left", "f8"), ("level", "f8"), ("gone", "i8"), ("weight", "i8"), ("capacity", "f8")])
+"""A link in a filling: see :data:`cosim.network.fluid.LINK`."""
 
 
 class Dense(Arrays):
-    """Beside the network's flows: ``fresh``, the level at which a filling freezes each, ``level``, that in
-    force, when it drains (``due``, ps), and ``paths``. Beside its links: ``held``. ``order``: links in the
-    order in which the last filling had them full.
+    """``state`` is one record.
+
+    By bundle: ``fresh``, the level at which a filling freezes it, ``level``, that in force, its flows'
+    ``rate`` (bytes per ps) since ``touched``, and the one to come (``coming``), what a flow weighs
+    (``weight``), how many flows there are (``num``); ``remaining`` bytes of the one that leads, and when it
+    drains (``due``, ps).
+
+    By place: ``flow``, a flow's number, and ``left``, its bytes. ``column``: the bundle, by a flow's number.
+    Links aside of the flow at a place: of ``off``, from ``off_at`` of the place up to that of the next one.
+
+    By link that may be full: ``held``, ``now``; ``order``, in which the last filling had them full, at
+    ``reached`` or below; ``frozen``: bundles in the order in which it froze them. ``saved`` holds
+    ``now`` for each place saved, and ``saved_frozen`` how many bundles were frozen by then.
+
+    ``local``: by a link's number, that among those that may be full; ``aside``: numbers of the others.
+    ``alone`` and ``alone_rate``: bundles that are a flow which meets no other. ``hashed``, ``spare``: for
+    making the columns.
     """
 
+    state: Records
     fresh: F64
     level: F64
+    rate: F64
+    coming: F64
+    weight: F64
+    remaining: F64
+    touched: I64
     due: I64
-    paths: Records
+    num: I64
+    bundles: Records
+    flow: I32
+    left: F64
+    column: I32
+    off: I32
+    off_at: I32
     held: Records
+    now: Records
     on: I32
-    flows: I32
+    holds: I32
     order: I32
+    reached: F64
+    frozen: I32
+    saved: Records
+    saved_frozen: I32
+    local: I32
+    aside: I32
+    alone: I32
+    alone_rate: F64
+    hashed: I32
 
 
 @cache
@@ -54,18 +125,47 @@ def no_rows() -> Dense:
 
 def rows_for(num_flows: int, num_links: int, num_members: int) -> Dense:
     """Columns for so many flows, links and memberships."""
+    by_flow = {
+        name: np.zeros(num_flows, kind)
+        for kind, names in {
+            np.float64: ("fresh", "level", "rate", "coming", "weight", "remaining", "left", "alone_rate"),
+            np.int64: ("touched", "due", "num"),
+            np.int32: ("flow", "column", "frozen", "alone"),
+        }.items()
+        for name in names
+    }
     return Dense(
-        fresh=np.zeros(num_flows),
-        level=np.zeros(num_flows),
-        due=np.zeros(num_flows, np.int64),
-        paths=np.zeros(num_flows, PATH),
+        **by_flow,
+        state=np.zeros(1, STATE),
+        bundles=np.zeros(num_flows, BUNDLE),
+        off=np.zeros(num_members, np.int32),
+        off_at=np.zeros(num_flows + 1, np.int32),
         held=np.zeros(num_links, HELD),
+        now=np.zeros(num_links, LINK_NOW),
         on=np.zeros(num_members, np.int32),
-        flows=np.zeros(num_members, np.int32),
+        holds=np.zeros(num_members, np.int32),
         order=np.zeros(num_links, np.int32),
+        reached=np.zeros(num_links),
+        saved=np.zeros(MOST_SAVED * num_links, LINK_NOW),
+        saved_frozen=np.zeros(MOST_SAVED, np.int32),
+        local=np.zeros(num_links, np.int32),
+        aside=np.zeros(num_links, np.int32),
+        hashed=np.zeros(2 << num_flows.bit_length(), np.int32),
     )
 
 
 def copied(dense: Dense) -> Dense:
     """The same in arrays of its own."""
     return Dense(**{name: getattr(dense, name).copy() for name in Dense._names})
+
+
+def rates_now(fluid: Mapping[str, NDArray[Any]], dense: Dense, flows: I32) -> F64:
+    """Rates of flows in force, bytes per ps: those in columns have them there."""
+    counts, rates = fluid["counts"][0], fluid["flows"]["rate"][flows]
+    if counts["dense"]:
+        column = np.full(len(fluid["flows"]), -1)
+        known = int(counts["num_columns"])
+        column[:known] = dense.column[:known]
+        inside = column[flows] != -1
+        rates[inside] = dense.rate[column[flows[inside]]]
+    return rates

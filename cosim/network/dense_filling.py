@@ -1,9 +1,12 @@
-"""Fill all links from zero in the order of the filling before, and see that it was the order of this one.
+"""Fill links from zero in the order of the filling before, and see that it was the order of this one.
 
 From one filling to the next few links change places, and by little. So the next link to be full is looked
 for among a few that follow (``window``), not among all. That it is the next is seen as the filling goes on: a
 link that would have been full before the level at which one of its flows is to be frozen, or before it comes
-to its turn, is moved ahead to where it belongs, and all is done again.
+to its turn, is moved ahead to where it belongs, and it is done again from there.
+
+Nor is it begun at zero: where all flows that have left had a level of ``lowest`` or above, everything was the
+same below it. The filling goes on at the last place saved that is not above.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from cosim.network.levels import full_at, lose
 _FEW = 6
 """Links among which the next one is looked for at first."""
 _OFTEN = 8
-"""Times that all is done again before the next link is looked for among all: then none can be late."""
+"""Times that it is done again before the next link is looked for among all: then none can be late."""
 _SURELY = 1.0 + 1e-9
 """A link with so much more left than a level asks for is full above it, whatever was rounded."""
 
@@ -34,55 +37,56 @@ def _is_full_before(link: Records, level: float) -> bool:
 @inlined
 def _bring_next(fluid: Fluid, k: int, window: int) -> float:
     """Put the link of a few that is full first in place ``k`` of the order, before the others; its level."""
-    order = fluid.dense.order
+    dense = fluid.dense
+    order = dense.order
     first = k
     level = np.inf
-    for other in range(k, min(k + window, fluid.counts[0].num_order)):
-        link = fluid.links[order[other]]
+    for other in range(k, min(k + window, dense.state[0].num_links)):
+        link = dense.now[order[other]]
         if link.weight > 0 and _is_full_before(link, level):
             first = other
             level = full_at(link)
-    number = order[first]
+    local = order[first]
     for place in range(first, k, -1):
         order[place] = order[place - 1]
-    order[k] = number
+    order[k] = local
     return level
 
 
 @inlined
-def _freeze_all(fluid: Fluid, number: int, level: float) -> int:
+def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
     """A link is full: what rises on it is frozen. A link that was full before, or :data:`NONE`."""
     dense = fluid.dense
-    held = dense.held[number]
-    rising = np.int64(fluid.links[number].weight)
-    k = np.int64(held.at)
+    state = dense.state[0]
+    rising = np.int64(dense.now[local].weight)
+    k = np.int64(dense.held[local].at)
     first = k
     while rising > 0:
-        f = dense.flows[k]
-        fresh = dense.fresh[f]
-        if fresh >= 0.0:
+        b = dense.holds[k]
+        if dense.fresh[b] >= 0.0:
             k += 1
             continue
-        path = dense.paths[f]
-        weight = path.weight
-        for hop in range(path.at, path.at + path.count):
+        bundle = dense.bundles[b]
+        weight = bundle.weight
+        for hop in range(bundle.at, bundle.at + bundle.count):
             other = dense.on[hop]
-            if other == number:
+            if other == local:
                 continue
-            link = fluid.links[other]
+            link = dense.now[other]
             if _is_full_before(link, level):
                 return int(other)
             lose(link, level, weight)
             link.weight -= weight
-        dense.fresh[f] = level
-        fluid.counts[0].num_rising -= 1
+        dense.fresh[b] = level
+        dense.frozen[state.num_frozen] = b
+        state.num_frozen += 1
         rising -= weight
         # Those come first that this link has frozen, as it will the next time.
-        dense.flows[k] = dense.flows[first]
-        dense.flows[first] = f
+        dense.holds[k] = dense.holds[first]
+        dense.holds[first] = b
         first += 1
         k += 1
-    fluid.links[number].weight = 0
+    dense.now[local].weight = 0
     return NONE
 
 
@@ -90,74 +94,146 @@ def _freeze_all(fluid: Fluid, number: int, level: float) -> int:
 def _empty_all(fluid: Fluid) -> None:
     """Nothing is frozen yet."""
     dense = fluid.dense
-    counts = fluid.counts[0]
-    for f in range(counts.num_columns):
-        if dense.fresh[f] != GONE:
-            dense.fresh[f] = RISING
-    for k in range(counts.num_order):
-        link = fluid.links[dense.order[k]]
-        link.left = link.capacity
-        link.level = 0.0
-        link.gone = 0
-        link.weight = dense.held[dense.order[k]].weight
-        link.full_priority = NO_CLASS
-    counts.num_rising = counts.num_dense
+    state = dense.state[0]
+    for b in range(state.num_bundles):
+        if dense.fresh[b] != GONE:
+            dense.fresh[b] = RISING
+    for local in range(state.num_links):
+        now = dense.now[local]
+        now.left = now.capacity
+        now.level = 0.0
+        now.gone = 0
+        now.weight = dense.held[local].weight
+        fluid.links[dense.held[local].number].full_priority = NO_CLASS
+    state.num_frozen = 0
+
+
+@inlined
+def _copy_link(one: Records, other: Records) -> None:
+    """Field by field: a record as a whole would be copied byte by byte."""
+    other.left = one.left
+    other.level = one.level
+    other.gone = one.gone
+    other.weight = one.weight
 
 
 @once
-def _go_through(fluid: Fluid, window: int) -> int:
-    """Fill links in their order. One that comes too late in it, or :data:`NONE`."""
-    counts = fluid.counts[0]
-    reached = 0.0
-    k = 0
-    while counts.num_rising > 0:
+def _go_back(fluid: Fluid, save: int) -> None:
+    """Have everything as it was at a place saved."""
+    dense = fluid.dense
+    state = dense.state[0]
+    frozen = np.int64(dense.saved_frozen[save])
+    for k in range(frozen, state.num_frozen):
+        b = dense.frozen[k]
+        if dense.fresh[b] != GONE:
+            dense.fresh[b] = RISING
+    state.num_frozen = frozen
+    for local in range(state.num_links):
+        _copy_link(dense.saved[save * state.num_links + local], dense.now[local])
+    for k in range(save * state.step, state.num_links):
+        fluid.links[dense.held[dense.order[k]].number].full_priority = NO_CLASS
+
+
+@inlined
+def _save(fluid: Fluid, save: int) -> None:
+    """Keep everything as it is at a place."""
+    dense = fluid.dense
+    state = dense.state[0]
+    for local in range(state.num_links):
+        _copy_link(dense.now[local], dense.saved[save * state.num_links + local])
+    dense.saved_frozen[save] = state.num_frozen
+    state.num_saved = save + 1
+
+
+@once
+def _go_through(fluid: Fluid, first: int, window: int) -> int:
+    """Fill links in their order, from a place on that was saved. One that comes too late in it, or
+    :data:`NONE`.
+    """
+    dense = fluid.dense
+    state = dense.state[0]
+    reached = 0.0 if first == 0 else dense.reached[first - 1]
+    k = first
+    while state.num_frozen < state.num_left:
+        if k % state.step == 0 and k > first:
+            _save(fluid, k // state.step)
         level = _bring_next(fluid, k, window)
-        number = fluid.dense.order[k]
-        k += 1
+        local = int(np.int64(dense.order[k]))
         if level == np.inf:
+            dense.reached[k] = reached
+            k += 1
             continue
         if level < reached:
-            return int(number)
+            return local
         reached = level
-        fluid.links[number].full_priority = counts.dense_class
-        fluid.links[number].full_level = level
-        late = _freeze_all(fluid, number, level)
+        dense.reached[k] = level
+        k += 1
+        link = fluid.links[dense.held[local].number]
+        link.full_priority = state.priority
+        link.full_level = level
+        late = _freeze_all(fluid, local, level)
         if late != NONE:
             return late
     return NONE
 
 
 @internal
-def _move_ahead(fluid: Fluid, number: int) -> None:
-    """Put a link before the first that was full above the level at which it is."""
-    order = fluid.dense.order
-    level = full_at(fluid.links[number])
+def _move_ahead(fluid: Fluid, local: int) -> int:
+    """Put a link before the first that was full above the level at which it is; its place."""
+    dense = fluid.dense
+    order = dense.order
+    level = full_at(dense.now[local])
     first = 0
     while True:
-        link = fluid.links[order[first]]
-        if order[first] == number or (link.full_priority != NO_CLASS and link.full_level > level):
+        link = fluid.links[dense.held[order[first]].number]
+        if order[first] == local or (link.full_priority != NO_CLASS and link.full_level > level):
             break
         first += 1
     place = first
-    while order[place] != number:
+    while order[place] != local:
         place += 1
     for k in range(place, first, -1):
         order[k] = order[k - 1]
-    order[first] = number
+    order[first] = local
+    return first
+
+
+@once
+def _unchanged(fluid: Fluid) -> int:
+    """The place up to which links are full below all levels of flows that have left."""
+    dense = fluid.dense
+    state = dense.state[0]
+    k = 0
+    last = state.num_saved * state.step
+    while k < min(last, state.num_links) and dense.reached[k] < state.lowest:
+        k += 1
+    return int(k)
 
 
 @once
 def fill_all(fluid: Fluid) -> None:
-    """Freeze every flow at its level: ``fresh``."""
+    """Freeze every bundle at its level: ``fresh``."""
+    dense = fluid.dense
+    state = dense.state[0]
     window = _FEW
     again = 0
+    place = _unchanged(fluid)
     while True:
-        _empty_all(fluid)
-        late = _go_through(fluid, window)
+        save = min(place // state.step, state.num_saved - 1)
+        if save < 0:
+            _empty_all(fluid)
+            _save(fluid, 0)
+            save = 0
+        else:
+            _go_back(fluid, save)
+        state.num_saved = save + 1
+        late = _go_through(fluid, save * state.step, window)
+        fluid.counts[0].num_looked += state.num_frozen - dense.saved_frozen[save]
         if late == NONE:
             return
-        _move_ahead(fluid, late)
+        place = _move_ahead(fluid, late)
         again += 1
         fluid.counts[0].again += 1
         if again == _OFTEN:
-            window = fluid.counts[0].num_order
+            window = state.num_links
+            place = 0

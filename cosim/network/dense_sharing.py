@@ -1,4 +1,4 @@
-"""Rates by filling all links from zero (:mod:`cosim.network.dense`), brought into force."""
+"""Rates by filling links over columns (:mod:`cosim.network.dense`), brought into force."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import numpy as np
 
 from cosim.network.core import Core
 from cosim.network.dense import GONE
+from cosim.network.dense_columns import make_columns, note_alone, put_back
 from cosim.network.dense_filling import fill_all
+from cosim.network.dense_rates import advance, see_coming, soonest
 from cosim.network.dense_turns import ALWAYS, IN_A_ROW
 from cosim.network.drains import set_drain
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import internal, once
-from cosim.network.rates import change_rate, rate_of, settle_use
-from cosim.network.slack import part_of
+from cosim.network.rates import settle_use
+from cosim.network.slack import NEARLY, WHOLE, part_of
 from cosim.units import NEVER
 
 _CHANGED = 32
@@ -23,62 +25,99 @@ _CHANGED = 32
 def _see_company(fluid: Fluid) -> None:
     """Links that flows have left: where one is left, it may meet no other now, and be as fast as its link."""
     counts = fluid.counts[0]
-    dense = fluid.dense
     for d in range(counts.num_dirty):
-        number = fluid.dirty[d]
+        number = int(np.int64(fluid.dirty[d]))
         fluid.links[number].dirty = 0
-        held = dense.held[number]
-        if held.num == 1:
-            for k in range(held.at, held.at + held.count):
-                if dense.fresh[dense.flows[k]] != GONE:
-                    dense.level[dense.flows[k]] = -1.0
+        note_alone(fluid, number)
     counts.num_dirty = 0
 
 
 @once
-def _see_links(core: Core, fluid: Fluid, now: int) -> None:
-    """What links carry: all, where they are full; else what their flows take."""
+def _load_aside(fluid: Fluid) -> int:
+    """Links aside count what flows take at their new levels. How many have no room for it."""
     dense = fluid.dense
-    for place in range(fluid.counts[0].num_order):
-        number = int(np.int64(dense.order[place]))
-        link = fluid.links[number]
-        if link.full_priority == NO_CLASS:
-            held = dense.held[number]
-            link.load = 0
-            for k in range(held.at, held.at + held.count):
-                f = dense.flows[k]
-                if dense.fresh[f] != GONE:
-                    link.load += part_of(link.capacity, dense.fresh[f], dense.paths[f].weight)
-        settle_use(core, fluid, number, now)
+    state = dense.state[0]
+    # Found first, and without asking, as which ones differ is not to be foreseen.
+    differ = np.int64(0)
+    for b in range(state.num_bundles):
+        fluid.found[differ] = b
+        differ += dense.fresh[b] != dense.level[b]
+    for k in range(differ):
+        b = fluid.found[k]
+        bundle = dense.bundles[b]
+        weight = int(dense.weight[b])
+        capacity = -1.0
+        more = 0
+        for at in range(dense.off_at[bundle.next], dense.off_at[bundle.end]):
+            link = fluid.links[dense.off[at]]
+            if link.capacity != capacity:
+                capacity = link.capacity
+                more = part_of(capacity, dense.fresh[b], weight) - part_of(capacity, dense.level[b], weight)
+            link.load += more
+    full = 0
+    for k in range(state.num_aside):
+        full += fluid.links[dense.aside[k]].load > NEARLY
+    return full
 
 
 @once
-def _see_flows(fluid: Fluid, now: int) -> None:
-    """Bring new rates into force."""
-    counts = fluid.counts[0]
+def _let_in(fluid: Fluid) -> None:
+    """Links aside that have no room may be full: columns are made anew, with them."""
     dense = fluid.dense
-    changed = np.int64(counts.num_changed)
-    # Found first, and without asking, as which ones differ is not to be foreseen.
-    differ = np.int64(0)
-    for f in range(counts.num_columns):
-        fluid.found[differ] = f
-        differ += dense.fresh[f] != dense.level[f]
-    for k in range(differ):
-        f = int(np.int64(fluid.found[k]))
-        level = dense.fresh[f]
-        dense.level[f] = level
-        path = dense.paths[f]
-        rate = level * path.weight
-        if dense.held[dense.on[path.at]].num == 1:
-            rate = rate_of(fluid, f, level)
-        if rate != fluid.flows[f].rate:
-            dense.due[f] = change_rate(fluid, f, rate, now)
-    counts.lasted += 1
-    counts.num_looked += counts.num_dense
-    if counts.in_a_row < ALWAYS:
-        rows = counts.num_members + counts.num_columns // 2
-        worth = (counts.num_changed - changed) * _CHANGED > rows
-        counts.in_a_row = IN_A_ROW if worth else counts.in_a_row - 1
+    for k in range(dense.state[0].num_aside):
+        link = fluid.links[dense.aside[k]]
+        if link.load > NEARLY:
+            link.room = 0
+    put_back(fluid)
+    make_columns(fluid)
+
+
+@once
+def _set_aside(fluid: Fluid) -> None:
+    """Links that are far from full are set aside: columns are made anew, without them."""
+    dense = fluid.dense
+    for local in range(dense.state[0].num_links):
+        link = fluid.links[dense.held[local].number]
+        if link.full_priority == NO_CLASS and link.load < WHOLE // 2 and link.capacity > 0.0:
+            link.room = 1
+    put_back(fluid)
+    make_columns(fluid)
+
+
+@once
+def _see_links(core: Core, fluid: Fluid, now: int) -> int:
+    """What links carry: all, where they are full; else what their flows take. Rows of links that are far from full."""
+    dense = fluid.dense
+    idle = 0
+    for local in range(dense.state[0].num_links):
+        held = dense.held[local]
+        number = int(np.int64(held.number))
+        link = fluid.links[number]
+        if link.full_priority == NO_CLASS:
+            link.load = 0
+            for k in range(held.at, held.at + held.count):
+                b = dense.holds[k]
+                if dense.fresh[b] != GONE:
+                    part = part_of(link.capacity, dense.fresh[b], int(dense.weight[b]))
+                    link.load += part * dense.num[b]
+            if link.load < WHOLE // 2:
+                idle += held.count
+        settle_use(core, fluid, number, now)
+    for k in range(dense.state[0].num_aside):
+        settle_use(core, fluid, int(np.int64(dense.aside[k])), now)
+    return idle
+
+
+@once
+def _follow(fluid: Fluid, now: int) -> None:
+    """Flows that follow those that lead have new rates, too."""
+    dense = fluid.dense
+    for b in range(dense.state[0].num_bundles):
+        if dense.num[b] > 1 and dense.coming[b] != dense.rate[b]:
+            bundle = dense.bundles[b]
+            sent = dense.rate[b] * (now - dense.touched[b])
+            for place in range(bundle.next + 1, bundle.end):
+                dense.left[place] = max(dense.left[place] - sent, 0.0)
 
 
 @once
@@ -94,21 +133,47 @@ def _see_drains(fluid: Fluid) -> None:
             never = int(np.int64(NEVER))
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, held, never)
             k = 0
-    soonest = int(np.int64(NEVER))
-    for f in range(counts.num_columns):
-        soonest = min(soonest, int(np.int64(dense.due[f])))
-    if soonest == NEVER:
+    first = soonest(fluid)
+    if first == NEVER:
         return
-    for f in range(counts.num_columns):
-        if dense.due[f] == soonest:
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, soonest)
+    for b in range(dense.state[0].num_bundles):
+        if dense.due[b] == first:
+            f = int(np.int64(dense.flow[dense.bundles[b].next]))
+            counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, first)
+
+
+@once
+def _weigh(fluid: Fluid, changed: int) -> None:
+    """Whether it is worth it still."""
+    counts = fluid.counts[0]
+    state = fluid.dense.state[0]
+    counts.num_changed += changed
+    counts.lasted += 1
+    if counts.in_a_row < ALWAYS:
+        worth = changed * _CHANGED > state.rows + state.num_bundles // 2
+        counts.in_a_row = IN_A_ROW if worth else counts.in_a_row - 1
 
 
 @internal
 def share_all(core: Core, fluid: Fluid, now: int) -> None:
-    """Give every flow its rate from ``now`` on, by filling all links from zero."""
+    """Give every flow its rate from ``now`` on, by filling links from zero."""
+    dense = fluid.dense
+    state = dense.state[0]
+    if state.num_left * 2 < state.num_bundles:
+        put_back(fluid)
+        make_columns(fluid)
     _see_company(fluid)
     fill_all(fluid)
-    _see_links(core, fluid, now)
-    _see_flows(fluid, now)
-    _see_drains(fluid)
+    if dense.off_at[state.num_flows] > 0:
+        while _load_aside(fluid) > 0:
+            _let_in(fluid)
+            fill_all(fluid)
+    idle = _see_links(core, fluid, now)
+    see_coming(fluid)
+    if state.wide > 0:
+        _follow(fluid, now)
+    _weigh(fluid, advance(fluid, now))
+    if idle * 2 > state.rows:
+        _set_aside(fluid)
+    state.lowest = np.inf
+    _see_drains(fluid)  # at last: of flows that drain together, another may lead in columns made anew

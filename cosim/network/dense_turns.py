@@ -1,21 +1,24 @@
-"""When all links are filled from zero (:mod:`cosim.network.dense`): how that begins, and ends."""
+"""When links are filled over columns (:mod:`cosim.network.dense`): how that begins, and ends."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from cosim.network.dense import GONE
-from cosim.network.drains import set_drain
+from cosim.network.dense_columns import make_columns, put_back
+from cosim.network.drains import drain_time, set_drain
 from cosim.network.fluid import CAME, LEFT, NO_CLASS, NONE, Fluid, mark
-from cosim.network.jit import internal, once
+from cosim.network.jit import inlined, internal, once
 from cosim.units import NEVER
 
 NEED_COLUMNS = 29
 """What the loop stops for: room for the columns."""
 IN_A_ROW = 8
-"""Fillings that look, or don't look, at nearly all before it begins, or ends."""
+"""Fillings that look, or don't look, at many flows before it begins, or ends."""
 _LOOKED = 8
-"""It begins where a filling looks at one flow for so many rows, at least, that filling all goes through."""
+"""It is tried where a filling looks at one flow for so many that there are, at least."""
+_ROWS = 4
+"""It begins where columns have so many rows, at most, for each of the last filling."""
 _SOON = 64
 """Where it ends after fewer fillings, it is put off twice as long as the last time."""
 _LONGEST = 2**14
@@ -26,11 +29,11 @@ ALWAYS = 2**40
 
 @once
 def weigh(fluid: Fluid) -> None:
-    """Count fillings in a row that looked at nearly all flows."""
+    """Count fillings in a row that looked at many flows."""
     counts = fluid.counts[0]
     if counts.in_a_row >= ALWAYS:
         return
-    rows = counts.num_members + counts.flows_used // 2 + len(fluid.links) // 2
+    rows = counts.flows_used + len(fluid.links) // 2
     if counts.in_a_row < 0 or counts.num_found * _LOOKED > rows:
         counts.in_a_row += 1
     else:
@@ -38,8 +41,16 @@ def weigh(fluid: Fluid) -> None:
 
 
 @once
+def _put_off(fluid: Fluid) -> None:
+    """It was not worth it: it is tried again later."""
+    counts = fluid.counts[0]
+    counts.put_off = min(2 * counts.put_off + IN_A_ROW, _LONGEST)
+    counts.in_a_row = -counts.put_off
+
+
+@once
 def wants_columns(fluid: Fluid) -> bool:
-    """Whether all links are to be filled from zero next time, for which there is no room."""
+    """Whether links are to be filled over columns next time, for which there is no room."""
     counts = fluid.counts[0]
     if counts.dense != 0 or counts.in_a_row < IN_A_ROW or fluid.balance.counts[0].on != 0:
         return False
@@ -67,7 +78,7 @@ def may_begin(fluid: Fluid) -> bool:
             continue
         if one == NO_CLASS:
             one = flow.priority
-            counts.dense_class = one
+            fluid.dense.state[0].priority = one
         elif one != flow.priority:
             if counts.in_a_row < ALWAYS:
                 counts.in_a_row = -_LONGEST
@@ -77,79 +88,26 @@ def may_begin(fluid: Fluid) -> bool:
 
 @internal
 def begin(fluid: Fluid) -> None:
-    """Make the columns of the network's records."""
+    """Make the columns of the network's records, and go on with them if they are short."""
     counts = fluid.counts[0]
-    dense = fluid.dense
+    state = fluid.dense.state[0]
+    make_columns(fluid)
+    if (
+        counts.in_a_row < ALWAYS
+        and state.rows * state.num_flows > _ROWS * counts.num_found * counts.num_members
+    ):
+        _put_off(fluid)
+        return
     counts.dense = 1
     counts.lasted = 0
     counts.num_columns = counts.flows_used
-    counts.num_dense = 0
-    counts.num_order = 0
-    for number in range(len(fluid.links)):
-        dense.held[number].num = 0
-        dense.held[number].weight = 0
-    on = 0
-    for f in range(counts.num_columns):
-        flow = fluid.flows[f]
-        path = dense.paths[f]
-        dense.due[f] = NEVER
-        dense.fresh[f] = GONE
-        dense.level[f] = GONE
-        one = flow.member
-        if one == NONE:
-            continue
-        counts.num_dense += 1
-        dense.fresh[f] = flow.level
-        dense.level[f] = flow.level
-        path.weight = flow.weight
-        path.at = on
-        while one != NONE:
-            number = fluid.members[one].link
-            one = fluid.members[one].sibling
-            dense.on[on] = number
-            on += 1
-            dense.held[number].num += 1
-            dense.held[number].weight += flow.weight
-        path.count = on - path.at
-    at = 0
-    for number in range(len(fluid.links)):
-        held = dense.held[number]
-        held.at = at
-        held.count = 0
-        at += held.num
-        if held.num > 0 or fluid.links[number].dirty != 0:
-            _put_in_order(fluid, number)
-    for f in range(counts.num_columns):
-        if dense.fresh[f] != GONE:
-            path = dense.paths[f]
-            for k in range(path.at, path.at + path.count):
-                held = dense.held[dense.on[k]]
-                dense.flows[held.at + held.count] = f
-                held.count += 1
+    state.lowest = 0.0
     _keep_few_drains(fluid)
 
 
 @once
-def _put_in_order(fluid: Fluid, number: int) -> None:
-    """Put a link where it was full in the last filling; at the end where it was not."""
-    counts = fluid.counts[0]
-    order = fluid.dense.order
-    link = fluid.links[number]
-    place = np.int64(counts.num_order)
-    counts.num_order += 1
-    if link.full_priority != NO_CLASS:
-        while place > 0:
-            before = fluid.links[order[place - 1]]
-            if before.full_priority != NO_CLASS and before.full_level <= link.full_level:
-                break
-            order[place] = order[place - 1]
-            place -= 1
-    order[place] = number
-
-
-@once
 def _keep_few_drains(fluid: Fluid) -> None:
-    """Take drains out of the heap into the column, but for those of flows that are on no link."""
+    """Take drains out of the heap, but for those of flows that are on no link."""
     counts = fluid.counts[0]
     count = np.int64(counts.num_drains)
     counts.num_drains = 0
@@ -157,28 +115,45 @@ def _keep_few_drains(fluid: Fluid) -> None:
         f = int(np.int64(fluid.drains[k].flow))
         time = int(np.int64(fluid.drains[k].time))
         fluid.drains[f].place = 0
-        if fluid.flows[f].member != NONE:
-            fluid.dense.due[f] = time
-        else:
+        if fluid.flows[f].member == NONE:
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, time)
 
 
 @internal
-def take_out(fluid: Fluid, f: int) -> None:
-    """A flow leaves its links."""
+def take_out(fluid: Fluid, f: int) -> float:
+    """A flow that drains leaves its links; the level that it had."""
     counts = fluid.counts[0]
     dense = fluid.dense
-    if f >= counts.num_columns or dense.fresh[f] == GONE:
-        return
-    dense.fresh[f] = GONE
-    dense.level[f] = GONE
-    dense.due[f] = NEVER
-    counts.num_dense -= 1
-    path = dense.paths[f]
-    for k in range(path.at, path.at + path.count):
-        held = dense.held[dense.on[k]]
-        held.num -= 1
-        held.weight -= path.weight
+    if f >= counts.num_columns or dense.column[f] == NONE:
+        return float(fluid.flows[f].level)
+    state = dense.state[0]
+    b = np.int64(dense.column[f])
+    bundle = dense.bundles[b]
+    weight = int(dense.weight[b])
+    level = dense.level[b]
+    dense.column[f] = NONE
+    state.lowest = min(state.lowest, level)
+    for k in range(bundle.at, bundle.at + bundle.count):
+        dense.held[dense.on[k]].weight -= weight
+        for save in range(state.num_saved):
+            dense.saved[save * state.num_links + dense.on[k]].weight -= weight
+    bundle.weight -= weight
+    bundle.next += 1
+    dense.num[b] -= 1
+    if dense.num[b] == 0:
+        dense.fresh[b] = GONE
+        dense.level[b] = GONE
+        dense.rate[b] = GONE
+        dense.due[b] = NEVER
+        state.num_left -= 1
+        return float(level)
+    due = int(np.int64(dense.due[b]))
+    dense.remaining[b] = dense.left[bundle.next]
+    dense.due[b] = drain_time(dense.touched[b], dense.remaining[b], dense.rate[b])
+    if dense.due[b] == due:  # at this very instant, too
+        follows = int(np.int64(dense.flow[bundle.next]))
+        counts.num_drains = set_drain(counts.num_drains, fluid.drains, follows, due)
+    return float(level)
 
 
 @once
@@ -196,19 +171,33 @@ def end(fluid: Fluid) -> None:
     """Give the columns up: the next filling looks at all links, as if all flows were new."""
     counts = fluid.counts[0]
     dense = fluid.dense
+    state = dense.state[0]
+    put_back(fluid)
     counts.dense = 0
     if counts.in_a_row < ALWAYS:
         # To begin and to end is to go through all: where it didn't last, that was not worth it.
-        counts.put_off = min(2 * counts.put_off + IN_A_ROW, _LONGEST) if counts.lasted < _SOON else 0
-        counts.in_a_row = -counts.put_off
-    for f in range(counts.num_columns):
-        if dense.fresh[f] != GONE:
-            fluid.flows[f].level = -1.0
-            due = int(np.int64(dense.due[f]))
+        if counts.lasted < _SOON:
+            _put_off(fluid)
+        else:
+            counts.put_off = 0
+            counts.in_a_row = 0
+    for place in range(state.num_flows):
+        f = int(np.int64(dense.flow[place]))
+        if f < counts.num_columns and dense.column[f] != NONE:
+            flow = fluid.flows[f]
+            flow.level = -1.0
+            due = drain_time(flow.touched, flow.remaining, flow.rate)
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, due)
-    for k in range(counts.num_order):
-        number = dense.order[k]
-        link = fluid.links[number]
-        link.load = 0
-        link.room = 0
-        mark(fluid, number, CAME)
+    for local in range(state.num_links):
+        _start_anew(fluid, int(np.int64(dense.held[local].number)))
+    for k in range(state.num_aside):
+        _start_anew(fluid, int(np.int64(dense.aside[k])))
+
+
+@inlined
+def _start_anew(fluid: Fluid, number: int) -> None:
+    """A link is looked at next time, and carries nothing until then."""
+    link = fluid.links[number]
+    link.load = 0
+    link.room = 0
+    mark(fluid, number, CAME)

@@ -11,17 +11,17 @@ import math
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.jit import internal, once
+from cosim.network.jit import inlined, internal
 from cosim.units import NEVER
 
 DRAIN = np.dtype([("time", "i8"), ("flow", "i4"), ("place", "i4")])
 """Row k: ``time`` and ``flow`` of entry k of the heap; ``place``: one more than flow k's entry, 0: none."""
 
-_DUST_PS = 1e-3  # what rounding may have added to a time: not another picosecond
-_DUST = 1e-14  # the same, in proportion: some 50 units in the last place of a double
+DUST_PS = 1e-3  # what rounding may have added to a time: not another picosecond
+DUST = 1e-14  # the same, in proportion: some 50 units in the last place of a double
 
 
-@once
+@inlined
 def drain_time(now: int, remaining: float, rate: float) -> int:
     """When ``remaining`` bytes are gone at ``rate`` bytes per ps: a whole picosecond, rounded up.
 
@@ -34,7 +34,7 @@ def drain_time(now: int, remaining: float, rate: float) -> int:
         return NEVER
     exact = remaining / rate
     whole = math.floor(exact)
-    if exact - whole > _DUST_PS + exact * _DUST:
+    if exact - whole > DUST_PS + exact * DUST:
         whole += 1
     return int(min(now + max(int(whole), 1), NEVER))
 

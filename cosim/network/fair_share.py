@@ -38,7 +38,7 @@ from cosim.network.changes import CHANGE, NEED_CHANGES, NEED_ROUTES, to_come
 from cosim.network.channels import CHANNEL, ChannelNumbers
 from cosim.network.compiled import FIRST_PATHS, CompiledNetwork, live
 from cosim.network.contract import NetworkSpec
-from cosim.network.dense import copied, no_rows, rows_for
+from cosim.network.dense import copied, no_rows, rates_now, rows_for
 from cosim.network.dense_turns import NEED_COLUMNS
 from cosim.network.drains import DRAIN
 from cosim.network.fair_loop import NEED_FLOWS, run_fair, settle
@@ -262,7 +262,7 @@ class FairShareNetwork(CompiledNetwork):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         head = self._fluid["channels"]["head"][: len(self._numbers)]
         sends = np.flatnonzero(head != NONE)
-        rate = self._fluid["flows"]["rate"][head[sends]] * BPS_PER_BYTE_PS
+        rate = rates_now(self._fluid, self._dense, head[sends]) * BPS_PER_BYTE_PS
         none = np.full(len(sends), np.nan)
         return RateSample(*self._numbers.ends(sends), rate, none, np.zeros(len(sends)))
 

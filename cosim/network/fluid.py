@@ -39,10 +39,7 @@ COUNTS = np.dtype(
         ("progress", "i8"),
         ("num_kept", "i8"),
         ("dense", "i8"),
-        ("dense_class", "i8"),
         ("num_columns", "i8"),
-        ("num_dense", "i8"),
-        ("num_order", "i8"),
         ("again", "i8"),
         ("in_a_row", "i8"),
         ("lasted", "i8"),
@@ -56,10 +53,9 @@ from free lists, then from the untouched rest that starts at ``_used``. Of the f
 ``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. ``num_looked``:
 flows found in all fillings so far. Of the table of changes ``num_changes`` are here, the next is number
 ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered ``progress``,
-the last. Links with room that are ``kept`` in mind. Whether all links are filled from zero (``dense``), for
-flows of which class, in how many columns (``num_columns``), of ``num_dense`` flows now, on ``num_order``
-links; how often a filling was done ``again``; for how many fillings ``in_a_row`` that is worth it (below 0:
-it is ``put_off`` for so many), and for how many it ``lasted``. ``num_uses`` are listed; ``has_put``: bins
+the last. Links with room that are ``kept`` in mind. Whether links are filled over columns (``dense``), which
+know of ``num_columns`` flows; how often a filling was done ``again``; for how many fillings ``in_a_row`` that
+is worth it (below 0: it is ``put_off`` for so many), and for how many it ``lasted``. ``num_uses`` are listed; ``has_put``: bins
 hold some already."""
 FLOW = np.dtype(
     [

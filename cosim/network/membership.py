@@ -90,9 +90,8 @@ def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
 @once
 def leave_path(fluid: Fluid, f: int) -> None:
     """Take a flow off the links that it is on."""
-    if fluid.counts[0].dense != 0:
-        take_out(fluid, f)
     flow = fluid.flows[f]
+    level = take_out(fluid, f) if fluid.counts[0].dense != 0 else flow.level
     m = flow.member
     flow.member = NONE
     part = 0
@@ -105,6 +104,6 @@ def leave_path(fluid: Fluid, f: int) -> None:
         if fluid.links[member.link].capacity != capacity or member.weight != weight:
             capacity = fluid.links[member.link].capacity
             weight = member.weight
-            part = part_of(capacity, flow.level, weight)
+            part = part_of(capacity, level, weight)
         _leave(fluid, m, part)
         m = fluid.members[m].sibling

@@ -6,6 +6,7 @@ import math
 
 from cosim.network.changes import NEED_ROUTES, ROUTES, begin_change, end_change
 from cosim.network.core import Core
+from cosim.network.dense_turns import end
 from cosim.network.flows import I64
 from cosim.network.fluid import BPS_PER_BYTE_PS, CAME, NONE, Fluid, mark
 from cosim.network.jit import compiled, once
@@ -39,6 +40,8 @@ def move_flows(core: Core, fluid: Fluid, before: I64) -> None:
     drains: there, what was sent elsewhere is taken off in advance.
     """
     now = core.state[0].instant
+    if fluid.counts[0].dense != 0:
+        end(fluid)
     for f in range(fluid.counts[0].flows_used):
         flow = fluid.flows[f]
         if flow.member == NONE:

@@ -23,10 +23,10 @@ from cosim.network.fluid import CAME, NO_CLASS, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
 
 WHOLE = 1 << 42
-"""A link's capacity: so fine that a million roundings are below what :data:`_NEARLY` leaves, and so coarse
+"""A link's capacity: so fine that a million roundings are below what :data:`NEARLY` leaves, and so coarse
 that two million flows that take all of it each are less than 2^63.
 """
-_NEARLY = WHOLE - (1 << 22)
+NEARLY = WHOLE - (1 << 22)
 """A millionth is left: a link is full at a level that is so much higher than any on it, where links that are
 full at the same level, but for rounding, are within 10^-12.
 """
@@ -62,7 +62,7 @@ def most_rate(link: Records, priority: int, weight: int) -> float:
 @inlined
 def has_room_for(link: Records, rate: float) -> bool:
     """Whether a link that has room seems to have some for another flow, at such a rate, too."""
-    return bool(link.room != 0 and float(_NEARLY - link.load) * link.capacity >= rate * WHOLE)
+    return bool(link.room != 0 and float(NEARLY - link.load) * link.capacity >= rate * WHOLE)
 
 
 @inlined
@@ -95,7 +95,7 @@ def see_room(link: Records) -> None:
     To say that it was not full is not enough: where flows cross two links that are full at the same level,
     one freezes them, and the other is found with nothing that rises. A dead one is full with no load.
     """
-    some = link.capacity > 0.0 and link.load <= _NEARLY
+    some = link.capacity > 0.0 and link.load <= NEARLY
     link.room = 1 if some and link.full_priority == NO_CLASS and link.wary == 0 else 0
 
 
@@ -128,7 +128,7 @@ def is_sound(fluid: Fluid) -> bool:
     sound = True
     for k in range(counts.num_kept):
         link = fluid.links[fluid.kept[k]]
-        if link.room != 0 and link.visit != counts.visit and link.load > _NEARLY:
+        if link.room != 0 and link.visit != counts.visit and link.load > NEARLY:
             link.room = 0
             link.wary = max(link.wary, WARY)
             mark(fluid, fluid.kept[k], CAME)
