@@ -44,25 +44,30 @@ STATE = np.dtype(
         ("num_links", "i8"),
         ("num_aside", "i8"),
         ("num_frozen", "i8"),
+        ("num_same", "i8"),
         ("num_saved", "i8"),
-        ("num_alone", "i8"),
         ("step", "i8"),
         ("rows", "i8"),
-        ("wide", "i8"),
+        ("num_several", "i8"),
     ]
 )
 """``lowest``: the lowest level of a flow that left since the last filling; the flows' class; bundles, of which
 some flow is ``left``, flows in them, links that may be full, and others; of the last filling: bundles that
-are frozen, and places saved, one for each ``step`` links. Bundles that are a flow which meets no other.
-``rows``: links of all bundles' paths; ``wide``: bundles of several flows, or with links aside."""
-BUNDLE = np.dtype([("weight", "i8"), ("at", "i4"), ("count", "i4"), ("next", "i4"), ("end", "i4")])
+are frozen, of which so many are the ``same`` as before, and places saved, one for each ``step`` links.
+``rows``: links of all bundles' paths; how many bundles had several flows."""
+BUNDLE = np.dtype([("weight", "f8"), ("at", "i4"), ("count", "i4"), ("next", "i4"), ("end", "i4")])
 """What its flows weigh together; its links: ``count`` of ``on``, from ``at``; its flows: places of ``flow``
 from ``next``, which leads, up to ``end``."""
-HELD = np.dtype([("weight", "i8"), ("number", "i4"), ("at", "i4"), ("count", "i4"), ("pad", "i4")])
+HELD = np.dtype([("weight", "f8"), ("number", "i4"), ("at", "i4"), ("count", "i4"), ("pad", "i4")])
 """A link that may be full: its number in the network, its bundles, ``count`` of ``bundles`` from ``at``, and
 what those weigh."""
-LINK_NOW = np.dtype([("left", "f8"), ("level", "f8"), ("gone", "i8"), ("weight", "i8"), ("capacity", "f8")])
-"""A link in a filling: see :data:`cosim.network.fluid.LINK`."""
+LINK_NOW = np.dtype([(name, "f8") for name in ("left", "level", "gone", "weight", "capacity")])
+"""A link in a filling: see :data:`cosim.network.fluid.LINK`. Sums of weights are exact up to :data:`HEAVIEST`."""
+WORDS, WEIGHT = len(LINK_NOW), 3
+"""Of such a record, and the one that has the weight."""
+HEAVIEST = 2**53
+BLOCK = 512
+"""Bundles whose rates are worked out together: their columns fit into the nearest cache."""
 
 
 class Dense(Arrays):
@@ -70,19 +75,19 @@ class Dense(Arrays):
 
     By bundle: ``fresh``, the level at which a filling freezes it, ``level``, that in force, its flows'
     ``rate`` (bytes per ps) since ``touched``, and the one to come (``coming``), what a flow weighs
-    (``weight``), how many flows there are (``num``); ``remaining`` bytes of the one that leads, and when it
-    drains (``due``, ps).
+    (``weight``), how many flows there are (``num``), the rate of a flow that meets no other (``alone``, else
+    0); ``remaining`` bytes of the one that leads, and when it drains (``due``, ps). By block of bundles: when
+    the next one drains (``soonest``; 0: to be found out).
 
     By place: ``flow``, a flow's number, and ``left``, its bytes. ``column``: the bundle, by a flow's number.
     Links aside of the flow at a place: of ``off``, from ``off_at`` of the place up to that of the next one.
 
     By link that may be full: ``held``, ``now``; ``order``, in which the last filling had them full, at
     ``reached`` or below; ``frozen``: bundles in the order in which it froze them. ``saved`` holds
-    ``now`` for each place saved, and ``saved_frozen`` how many bundles were frozen by then.
+    ``now``, as ``words``, for each place saved, and ``saved_frozen`` how many bundles were frozen by then.
 
     ``local``: by a link's number, that among those that may be full; ``aside``: numbers of the others.
-    ``alone`` and ``alone_rate``: bundles that are a flow which meets no other. ``hashed``, ``spare``: for
-    making the columns.
+    ``hashed``: for making the columns.
     """
 
     state: Records
@@ -91,10 +96,12 @@ class Dense(Arrays):
     rate: F64
     coming: F64
     weight: F64
+    alone: F64
     remaining: F64
     touched: I64
     due: I64
     num: I64
+    soonest: I64
     bundles: Records
     flow: I32
     left: F64
@@ -108,12 +115,11 @@ class Dense(Arrays):
     order: I32
     reached: F64
     frozen: I32
-    saved: Records
+    words: F64
+    saved: F64
     saved_frozen: I32
     local: I32
     aside: I32
-    alone: I32
-    alone_rate: F64
     hashed: I32
 
 
@@ -128,12 +134,13 @@ def rows_for(num_flows: int, num_links: int, num_members: int) -> Dense:
     by_flow = {
         name: np.zeros(num_flows, kind)
         for kind, names in {
-            np.float64: ("fresh", "level", "rate", "coming", "weight", "remaining", "left", "alone_rate"),
+            np.float64: ("fresh", "level", "rate", "coming", "weight", "alone", "remaining", "left"),
             np.int64: ("touched", "due", "num"),
-            np.int32: ("flow", "column", "frozen", "alone"),
+            np.int32: ("flow", "column", "frozen"),
         }.items()
         for name in names
     }
+    now = np.zeros(num_links, LINK_NOW)
     return Dense(
         **by_flow,
         state=np.zeros(1, STATE),
@@ -141,22 +148,25 @@ def rows_for(num_flows: int, num_links: int, num_members: int) -> Dense:
         off=np.zeros(num_members, np.int32),
         off_at=np.zeros(num_flows + 1, np.int32),
         held=np.zeros(num_links, HELD),
-        now=np.zeros(num_links, LINK_NOW),
+        now=now,
+        words=now.view(np.float64),
         on=np.zeros(num_members, np.int32),
         holds=np.zeros(num_members, np.int32),
         order=np.zeros(num_links, np.int32),
         reached=np.zeros(num_links),
-        saved=np.zeros(MOST_SAVED * num_links, LINK_NOW),
+        saved=np.zeros(MOST_SAVED * num_links * WORDS),
         saved_frozen=np.zeros(MOST_SAVED, np.int32),
         local=np.zeros(num_links, np.int32),
         aside=np.zeros(num_links, np.int32),
+        soonest=np.zeros(num_flows // BLOCK + 1, np.int64),
         hashed=np.zeros(2 << num_flows.bit_length(), np.int32),
     )
 
 
 def copied(dense: Dense) -> Dense:
     """The same in arrays of its own."""
-    return Dense(**{name: getattr(dense, name).copy() for name in Dense._names})
+    made = {name: getattr(dense, name).copy() for name in Dense._names}
+    return Dense(**made | {"words": made["now"].view(np.float64)})
 
 
 def rates_now(fluid: Mapping[str, NDArray[Any]], dense: Dense, flows: I32) -> F64:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.dense import MOST_SAVED
+from cosim.network.dense import BLOCK, MOST_SAVED
 from cosim.network.drains import drain_time
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
 from cosim.network.rates import rate_of
 from cosim.network.slack import is_alone, recount
+from cosim.units import NEVER
 
 _FEWEST_LINKS = 8
 """Between two places that a filling saves."""
@@ -40,7 +41,7 @@ def _sort_links(fluid: Fluid) -> None:
         dense.local[number] = state.num_links
         held = dense.held[state.num_links]
         held.number = number
-        held.weight = 0
+        held.weight = 0.0
         held.count = 0
         dense.now[state.num_links].capacity = link.capacity
         _put_in_order(fluid, int(np.int64(state.num_links)), number)
@@ -107,11 +108,12 @@ def _find_bundle(fluid: Fluid, f: int) -> int:
     state.num_bundles = b + 1
     dense.hashed[slot] = b + 1
     bundle = dense.bundles[b]
-    bundle.weight = 0
+    bundle.weight = 0.0
     bundle.at = at
     bundle.count = count
     state.rows += count
     dense.num[b] = 0
+    dense.alone[b] = 0.0
     dense.weight[b] = flow.weight
     dense.level[b] = flow.level
     dense.fresh[b] = flow.level
@@ -132,12 +134,18 @@ def _sort_flows(fluid: Fluid) -> None:
         dense.hashed[slot] = 0
     for f in range(fluid.counts[0].flows_used):
         dense.column[f] = NONE
-        if fluid.flows[f].member != NONE:
-            b = _find_bundle(fluid, f)
-            dense.column[f] = b
-            dense.num[b] += 1
-            dense.bundles[b].weight += fluid.flows[f].weight
-            state.num_flows += 1
+    # In the order of their levels, about: where rates change, those of neighbours do.
+    for place in range(state.num_links):
+        m = fluid.links[dense.held[dense.order[place]].number].first
+        while m != NONE:
+            f = int(np.int64(fluid.members[m].flow))
+            m = fluid.members[m].after
+            if dense.column[f] == NONE:
+                b = _find_bundle(fluid, f)
+                dense.column[f] = b
+                dense.num[b] += 1
+                dense.bundles[b].weight += fluid.flows[f].weight
+                state.num_flows += 1
     state.num_left = state.num_bundles
     at = np.int64(0)
     for b in range(state.num_bundles):
@@ -179,13 +187,12 @@ def _sort_bundles(fluid: Fluid) -> None:
     dense = fluid.dense
     state = dense.state[0]
     off = 0
-    state.wide = 0
+    state.num_several = 0
     for b in range(state.num_bundles):
         bundle = dense.bundles[b]
         _sort_by_left(fluid, int(np.int64(bundle.next)), int(np.int64(bundle.end)))
         dense.remaining[b] = dense.left[bundle.next]
         dense.due[b] = drain_time(dense.touched[b], dense.remaining[b], dense.rate[b])
-        before = off
         for place in range(bundle.next, bundle.end):
             dense.off_at[place] = off
             one = fluid.flows[dense.flow[place]].member
@@ -195,8 +202,7 @@ def _sort_bundles(fluid: Fluid) -> None:
                 if dense.local[number] == NONE:
                     dense.off[off] = number
                     off += 1
-        if dense.num[b] > 1 or off > before:
-            state.wide += 1
+        state.num_several += dense.num[b] > 1
     dense.off_at[state.num_flows] = off
 
 
@@ -225,10 +231,20 @@ def _list_bundles(fluid: Fluid) -> None:
             held.count += 1
 
 
+@inlined
+def see_soonest(fluid: Fluid, block: int) -> None:
+    """When the next flow of a block drains."""
+    dense = fluid.dense
+    first = block * BLOCK
+    soonest = np.int64(NEVER)
+    for b in range(first, min(first + BLOCK, int(np.int64(dense.state[0].num_bundles)))):
+        soonest = min(soonest, dense.due[b])
+    dense.soonest[block] = soonest
+
+
 @internal
 def make_columns(fluid: Fluid) -> None:
     """Make columns of the network's records; drains of flows on links are in them, no longer in the heap."""
-    counts = fluid.counts[0]
     dense = fluid.dense
     state = dense.state[0]
     _sort_links(fluid)
@@ -236,7 +252,8 @@ def make_columns(fluid: Fluid) -> None:
     _sort_bundles(fluid)
     _list_bundles(fluid)
     state.num_saved = 0
-    state.num_alone = 0
+    for block in range((state.num_bundles + BLOCK - 1) // BLOCK):
+        see_soonest(fluid, block)
     for number in range(len(fluid.links)):
         note_alone(fluid, number)
 
@@ -246,16 +263,8 @@ def note_alone(fluid: Fluid, number: int) -> None:
     """Where a link's only flow meets no other, it is from now on as fast as its slowest link."""
     if not is_alone(fluid, number):
         return
-    dense = fluid.dense
-    state = dense.state[0]
-    f = fluid.members[fluid.links[number].first].flow
-    b = np.int64(dense.column[f])
-    for k in range(state.num_alone):
-        if dense.alone[k] == b:
-            return
-    dense.alone[state.num_alone] = b
-    dense.alone_rate[state.num_alone] = rate_of(fluid, int(np.int64(f)), 0.0)
-    state.num_alone += 1
+    f = int(np.int64(fluid.members[fluid.links[number].first].flow))
+    fluid.dense.alone[fluid.dense.column[f]] = rate_of(fluid, f, 0.0)
 
 
 @internal

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.dense import GONE, RISING
+from cosim.network.dense import GONE, RISING, WORDS
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
 from cosim.network.levels import full_at, lose
@@ -58,7 +58,7 @@ def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
     """A link is full: what rises on it is frozen. A link that was full before, or :data:`NONE`."""
     dense = fluid.dense
     state = dense.state[0]
-    rising = np.int64(dense.now[local].weight)
+    rising = dense.now[local].weight
     k = np.int64(dense.held[local].at)
     first = k
     while rising > 0:
@@ -86,7 +86,7 @@ def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
         dense.holds[first] = b
         first += 1
         k += 1
-    dense.now[local].weight = 0
+    dense.now[local].weight = 0.0
     return NONE
 
 
@@ -102,19 +102,10 @@ def _empty_all(fluid: Fluid) -> None:
         now = dense.now[local]
         now.left = now.capacity
         now.level = 0.0
-        now.gone = 0
+        now.gone = 0.0
         now.weight = dense.held[local].weight
         fluid.links[dense.held[local].number].full_priority = NO_CLASS
     state.num_frozen = 0
-
-
-@inlined
-def _copy_link(one: Records, other: Records) -> None:
-    """Field by field: a record as a whole would be copied byte by byte."""
-    other.left = one.left
-    other.level = one.level
-    other.gone = one.gone
-    other.weight = one.weight
 
 
 @once
@@ -128,8 +119,11 @@ def _go_back(fluid: Fluid, save: int) -> None:
         if dense.fresh[b] != GONE:
             dense.fresh[b] = RISING
     state.num_frozen = frozen
-    for local in range(state.num_links):
-        _copy_link(dense.saved[save * state.num_links + local], dense.now[local])
+    # By words, of which as many are copied at once as fit into a register.
+    count = state.num_links * WORDS
+    first = save * count
+    for k in range(count):
+        dense.words[k] = dense.saved[first + k]
     for k in range(save * state.step, state.num_links):
         fluid.links[dense.held[dense.order[k]].number].full_priority = NO_CLASS
 
@@ -139,8 +133,10 @@ def _save(fluid: Fluid, save: int) -> None:
     """Keep everything as it is at a place."""
     dense = fluid.dense
     state = dense.state[0]
-    for local in range(state.num_links):
-        _copy_link(dense.now[local], dense.saved[save * state.num_links + local])
+    count = state.num_links * WORDS
+    first = save * count
+    for k in range(count):
+        dense.saved[first + k] = dense.words[k]
     dense.saved_frozen[save] = state.num_frozen
     state.num_saved = save + 1
 
@@ -218,6 +214,7 @@ def fill_all(fluid: Fluid) -> None:
     window = _FEW
     again = 0
     place = _unchanged(fluid)
+    state.num_same = state.num_frozen
     while True:
         save = min(place // state.step, state.num_saved - 1)
         if save < 0:
@@ -226,6 +223,7 @@ def fill_all(fluid: Fluid) -> None:
             save = 0
         else:
             _go_back(fluid, save)
+        state.num_same = min(state.num_same, state.num_frozen)
         state.num_saved = save + 1
         late = _go_through(fluid, save * state.step, window)
         fluid.counts[0].num_looked += state.num_frozen - dense.saved_frozen[save]

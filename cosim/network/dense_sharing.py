@@ -8,7 +8,7 @@ from cosim.network.core import Core
 from cosim.network.dense import GONE
 from cosim.network.dense_columns import make_columns, note_alone, put_back
 from cosim.network.dense_filling import fill_all
-from cosim.network.dense_rates import advance, see_coming, soonest
+from cosim.network.dense_rates import advance, list_next
 from cosim.network.dense_turns import ALWAYS, IN_A_ROW
 from cosim.network.drains import set_drain
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
@@ -17,7 +17,7 @@ from cosim.network.rates import settle_use
 from cosim.network.slack import NEARLY, WHOLE, part_of
 from cosim.units import NEVER
 
-_CHANGED = 32
+_CHANGED = 128
 """It ends where one rate changes for so many rows that a filling goes through, at most."""
 
 
@@ -37,13 +37,10 @@ def _load_aside(fluid: Fluid) -> int:
     """Links aside count what flows take at their new levels. How many have no room for it."""
     dense = fluid.dense
     state = dense.state[0]
-    # Found first, and without asking, as which ones differ is not to be foreseen.
-    differ = np.int64(0)
-    for b in range(state.num_bundles):
-        fluid.found[differ] = b
-        differ += dense.fresh[b] != dense.level[b]
-    for k in range(differ):
-        b = fluid.found[k]
+    for k in range(state.num_same, state.num_frozen):
+        b = dense.frozen[k]
+        if dense.fresh[b] == dense.level[b]:
+            continue
         bundle = dense.bundles[b]
         weight = int(dense.weight[b])
         capacity = -1.0
@@ -109,18 +106,6 @@ def _see_links(core: Core, fluid: Fluid, now: int) -> int:
 
 
 @once
-def _follow(fluid: Fluid, now: int) -> None:
-    """Flows that follow those that lead have new rates, too."""
-    dense = fluid.dense
-    for b in range(dense.state[0].num_bundles):
-        if dense.num[b] > 1 and dense.coming[b] != dense.rate[b]:
-            bundle = dense.bundles[b]
-            sent = dense.rate[b] * (now - dense.touched[b])
-            for place in range(bundle.next + 1, bundle.end):
-                dense.left[place] = max(dense.left[place] - sent, 0.0)
-
-
-@once
 def _see_drains(fluid: Fluid) -> None:
     """Have those in the heap that come next."""
     counts = fluid.counts[0]
@@ -133,13 +118,7 @@ def _see_drains(fluid: Fluid) -> None:
             never = int(np.int64(NEVER))
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, held, never)
             k = 0
-    first = soonest(fluid)
-    if first == NEVER:
-        return
-    for b in range(dense.state[0].num_bundles):
-        if dense.due[b] == first:
-            f = int(np.int64(dense.flow[dense.bundles[b].next]))
-            counts.num_drains = set_drain(counts.num_drains, fluid.drains, f, first)
+    list_next(fluid)
 
 
 @once
@@ -159,7 +138,7 @@ def share_all(core: Core, fluid: Fluid, now: int) -> None:
     """Give every flow its rate from ``now`` on, by filling links from zero."""
     dense = fluid.dense
     state = dense.state[0]
-    if state.num_left * 2 < state.num_bundles:
+    if state.num_left * 4 < state.num_bundles * 3:
         put_back(fluid)
         make_columns(fluid)
     _see_company(fluid)
@@ -169,9 +148,6 @@ def share_all(core: Core, fluid: Fluid, now: int) -> None:
             _let_in(fluid)
             fill_all(fluid)
     idle = _see_links(core, fluid, now)
-    see_coming(fluid)
-    if state.wide > 0:
-        _follow(fluid, now)
     _weigh(fluid, advance(fluid, now))
     if idle * 2 > state.rows:
         _set_aside(fluid)

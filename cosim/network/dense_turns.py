@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.dense import GONE
+from cosim.network.dense import BLOCK, GONE, HEAVIEST, WEIGHT, WORDS
 from cosim.network.dense_columns import make_columns, put_back
 from cosim.network.drains import drain_time, set_drain
 from cosim.network.fluid import CAME, LEFT, NO_CLASS, NONE, Fluid, mark
@@ -15,9 +15,9 @@ NEED_COLUMNS = 29
 """What the loop stops for: room for the columns."""
 IN_A_ROW = 8
 """Fillings that look, or don't look, at many flows before it begins, or ends."""
-_LOOKED = 8
+_LOOKED = 16
 """It is tried where a filling looks at one flow for so many that there are, at least."""
-_ROWS = 4
+_ROWS = 32
 """It begins where columns have so many rows, at most, for each of the last filling."""
 _SOON = 64
 """Where it ends after fewer fillings, it is put off twice as long as the last time."""
@@ -86,6 +86,15 @@ def may_begin(fluid: Fluid) -> bool:
     return one != NO_CLASS
 
 
+@once
+def _is_exact(fluid: Fluid) -> bool:
+    """Whether all sums of weights are."""
+    for local in range(fluid.dense.state[0].num_links):
+        if fluid.dense.held[local].weight > HEAVIEST:
+            return False
+    return True
+
+
 @internal
 def begin(fluid: Fluid) -> None:
     """Make the columns of the network's records, and go on with them if they are short."""
@@ -129,21 +138,23 @@ def take_out(fluid: Fluid, f: int) -> float:
     state = dense.state[0]
     b = np.int64(dense.column[f])
     bundle = dense.bundles[b]
-    weight = int(dense.weight[b])
+    weight = dense.weight[b]
     level = dense.level[b]
     dense.column[f] = NONE
     state.lowest = min(state.lowest, level)
     for k in range(bundle.at, bundle.at + bundle.count):
         dense.held[dense.on[k]].weight -= weight
         for save in range(state.num_saved):
-            dense.saved[save * state.num_links + dense.on[k]].weight -= weight
+            dense.saved[(save * state.num_links + dense.on[k]) * WORDS + WEIGHT] -= weight
     bundle.weight -= weight
     bundle.next += 1
     dense.num[b] -= 1
+    dense.soonest[b // BLOCK] = 0
     if dense.num[b] == 0:
         dense.fresh[b] = GONE
         dense.level[b] = GONE
         dense.rate[b] = GONE
+        dense.alone[b] = 0.0
         dense.due[b] = NEVER
         state.num_left -= 1
         return float(level)

@@ -22,7 +22,7 @@ def settle_link(link: Records) -> None:
 
 
 @inlined
-def lose(link: Records, level: float, weight: int) -> None:
+def lose(link: Records, level: float, weight: float) -> None:
     """A flow on a link was frozen."""
     if level != link.level:
         settle_link(link)
