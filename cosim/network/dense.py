@@ -58,9 +58,9 @@ are frozen, of which so many are the ``same`` as before, and places saved, one f
 BUNDLE = np.dtype([("weight", "f8"), ("at", "i4"), ("count", "i4"), ("next", "i4"), ("end", "i4")])
 """What its flows weigh together; its links: ``count`` of ``on``, from ``at``; its flows: places of ``flow``
 from ``next``, which leads, up to ``end``."""
-HELD = np.dtype([("weight", "f8"), ("number", "i4"), ("at", "i4"), ("count", "i4"), ("pad", "i4")])
-"""A link that may be full: its number in the network, its bundles, ``count`` of ``bundles`` from ``at``, and
-what those weigh."""
+HELD = np.dtype([("weight", "f8"), ("number", "i4"), ("at", "i4"), ("count", "i4"), ("differs", "i4")])
+"""A link that may be full: its number in the network, its bundles, ``count`` of ``holds`` from ``at``, what
+those weigh, and whether what it carries may be another part of it since the last filling."""
 LINK_NOW = np.dtype([(name, "f8") for name in ("left", "level", "gone", "weight", "capacity")])
 """A link in a filling: see :data:`cosim.network.fluid.LINK`. Sums of weights are exact up to :data:`HEAVIEST`."""
 WORDS, WEIGHT = len(LINK_NOW), 3

@@ -43,6 +43,7 @@ def _sort_links(fluid: Fluid) -> None:
         held.number = number
         held.weight = 0.0
         held.count = 0
+        held.differs = 1
         dense.now[state.num_links].capacity = link.capacity
         _put_in_order(fluid, int(np.int64(state.num_links)), number)
         state.num_links += 1

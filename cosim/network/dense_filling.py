@@ -104,6 +104,7 @@ def _empty_all(fluid: Fluid) -> None:
         now.level = 0.0
         now.gone = 0.0
         now.weight = dense.held[local].weight
+        dense.held[local].differs = 1
         fluid.links[dense.held[local].number].full_priority = NO_CLASS
     state.num_frozen = 0
 
@@ -124,6 +125,8 @@ def _go_back(fluid: Fluid, save: int) -> None:
     first = save * count
     for k in range(count):
         dense.words[k] = dense.saved[first + k]
+    for local in range(state.num_links):
+        dense.held[local].differs |= dense.now[local].weight > 0.0
     for k in range(save * state.step, state.num_links):
         fluid.links[dense.held[dense.order[k]].number].full_priority = NO_CLASS
 

@@ -17,7 +17,9 @@ from cosim.network.rates import settle_use
 from cosim.network.slack import NEARLY, WHOLE, part_of
 from cosim.units import NEVER
 
-_CHANGED = 128
+_SELDOM = 32
+"""Fillings after which links that are far from full are set aside."""
+_CHANGED = 64
 """It ends where one rate changes for so many rows that a filling goes through, at most."""
 
 
@@ -82,27 +84,38 @@ def _set_aside(fluid: Fluid) -> None:
 
 
 @once
-def _see_links(core: Core, fluid: Fluid, now: int) -> int:
-    """What links carry: all, where they are full; else what their flows take. Rows of links that are far from full."""
+def _see_links(core: Core, fluid: Fluid, now: int) -> None:
+    """What links carry: all, where they are full; else what their flows take."""
     dense = fluid.dense
-    idle = 0
     for local in range(dense.state[0].num_links):
         held = dense.held[local]
+        if held.differs == 0:
+            continue
+        held.differs = 0
         number = int(np.int64(held.number))
         link = fluid.links[number]
         if link.full_priority == NO_CLASS:
-            link.load = 0
+            load = 0
             for k in range(held.at, held.at + held.count):
                 b = dense.holds[k]
-                if dense.fresh[b] != GONE:
-                    part = part_of(link.capacity, dense.fresh[b], int(dense.weight[b]))
-                    link.load += part * dense.num[b]
-            if link.load < WHOLE // 2:
-                idle += held.count
+                if dense.num[b] > 0:
+                    load += part_of(link.capacity, dense.fresh[b], int(dense.weight[b])) * dense.num[b]
+            link.load = load
         settle_use(core, fluid, number, now)
     for k in range(dense.state[0].num_aside):
         settle_use(core, fluid, int(np.int64(dense.aside[k])), now)
-    return idle
+
+
+@once
+def _is_idle(fluid: Fluid) -> bool:
+    """Whether most rows are of links that are far from full."""
+    dense = fluid.dense
+    rows = 0
+    for local in range(dense.state[0].num_links):
+        link = fluid.links[dense.held[local].number]
+        if link.full_priority == NO_CLASS and link.load < WHOLE // 2:
+            rows += dense.held[local].count
+    return bool(rows * 2 > dense.state[0].rows)
 
 
 @once
@@ -129,7 +142,8 @@ def _weigh(fluid: Fluid, changed: int) -> None:
     counts.num_changed += changed
     counts.lasted += 1
     if counts.in_a_row < ALWAYS:
-        worth = changed * _CHANGED > state.rows + state.num_bundles // 2
+        frozen = (state.num_frozen - state.num_same) * state.rows // max(state.num_bundles, 1)
+        worth = changed * _CHANGED > frozen + state.num_bundles // 8
         counts.in_a_row = IN_A_ROW if worth else counts.in_a_row - 1
 
 
@@ -147,9 +161,9 @@ def share_all(core: Core, fluid: Fluid, now: int) -> None:
         while _load_aside(fluid) > 0:
             _let_in(fluid)
             fill_all(fluid)
-    idle = _see_links(core, fluid, now)
+    _see_links(core, fluid, now)
     _weigh(fluid, advance(fluid, now))
-    if idle * 2 > state.rows:
+    if fluid.counts[0].lasted % _SELDOM == 0 and _is_idle(fluid):
         _set_aside(fluid)
     state.lowest = np.inf
     _see_drains(fluid)  # at last: of flows that drain together, another may lead in columns made anew

@@ -144,6 +144,7 @@ def take_out(fluid: Fluid, f: int) -> float:
     state.lowest = min(state.lowest, level)
     for k in range(bundle.at, bundle.at + bundle.count):
         dense.held[dense.on[k]].weight -= weight
+        dense.held[dense.on[k]].differs = 1
         for save in range(state.num_saved):
             dense.saved[(save * state.num_links + dense.on[k]) * WORDS + WEIGHT] -= weight
     bundle.weight -= weight

@@ -35,6 +35,7 @@ _OPTIONS: dict[str, Any] = {
     "cache": True,
     "_nrt": False,
     "no_cfunc_wrapper": True,
+    "error_model": "numpy",
     "pipeline_class": Pipeline,
 }
 _PART = _OPTIONS | {"no_cpython_wrapper": True, "cache": False}
@@ -133,7 +134,7 @@ def _by_address(function: Callable[..., Any], signature: Any) -> Any:
     plain, ours = getattr(function, "py_func", function), is_ours(function)
     more: dict[str, Any] = {"pipeline_class": Pipeline} if ours else {}
     types = signature.args, signature.return_type
-    made = CFunc(plain, types, locals={}, options={"_nrt": False}, **more)
+    made = CFunc(plain, types, locals={}, options={"_nrt": False, "error_model": "numpy"}, **more)
     if ours:
         made.enable_caching()
         in_turns(_watched(made))
