@@ -12,6 +12,14 @@ def is_before(priority: int, level: float, other_priority: int, other_level: flo
     return bool(priority < other_priority or (priority == other_priority and level < other_level))
 
 
+@inlined
+def _put(moment: Records, priority: int, level: float, what: int) -> None:
+    """Field by field: a record as a whole would be copied byte by byte."""
+    moment.priority = priority
+    moment.level = level
+    moment.what = what
+
+
 @internal
 def push_moment(heap: Records, count: int, priority: int, level: float, what: int) -> int:
     """Put a moment into a heap of ``count``, which has room; the new count."""
@@ -21,12 +29,9 @@ def push_moment(heap: Records, count: int, priority: int, level: float, what: in
         one = heap[parent]
         if not is_before(priority, level, one.priority, one.level):
             break
-        heap[at] = one
+        _put(heap[at], one.priority, one.level, one.what)
         at = parent
-    put = heap[at]
-    put.priority = priority
-    put.level = level
-    put.what = what
+    _put(heap[at], priority, level, what)
     return count + 1
 
 
@@ -35,6 +40,9 @@ def pop_moment(heap: Records, count: int) -> int:
     """Remove the first moment of a heap of ``count``; the new count."""
     count -= 1
     last = heap[count]
+    priority = last.priority
+    level = last.level
+    what = last.what
     at = 0
     while True:
         child = 2 * at + 1
@@ -46,9 +54,9 @@ def pop_moment(heap: Records, count: int) -> int:
             if is_before(other.priority, other.level, one.priority, one.level):
                 one = other
                 child += 1
-        if not is_before(one.priority, one.level, last.priority, last.level):
+        if not is_before(one.priority, one.level, priority, level):
             break
-        heap[at] = one
+        _put(heap[at], one.priority, one.level, one.what)
         at = child
-    heap[at] = last
+    _put(heap[at], priority, level, what)
     return count
