@@ -35,7 +35,7 @@ def _go_on(fluid: Fluid, number: int) -> None:
     expect(fluid, number)
 
 
-@internal
+@once
 def _find(fluid: Fluid, f: int) -> None:
     """A flow is on a link that differs: it rises, to the moment where it was frozen before."""
     counts = fluid.counts[0]

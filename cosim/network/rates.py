@@ -42,13 +42,19 @@ def change_rate(fluid: Fluid, f: int, rate: float, now: int) -> int:
     return int(drain_time(now, flow.remaining, rate))
 
 
-@internal
+@inlined
 def settle_use(core: Core, fluid: Fluid, number: int, now: int) -> None:
     """A link carries something else from now on, if it does."""
     link = fluid.links[number]
     rate = used(link)
     if rate != link.used:
-        if link.used > 0.0:  # written when it ends: once for all the time that a share stays
-            list_use(core, fluid, number, now)
-        link.used = rate
-        link.since = now
+        _change_use(core, fluid, number, rate, now)
+
+
+@internal
+def _change_use(core: Core, fluid: Fluid, number: int, rate: float, now: int) -> None:
+    link = fluid.links[number]
+    if link.used > 0.0:  # written when it ends: once for all the time that a share stays
+        list_use(core, fluid, number, now)
+    link.used = rate
+    link.since = now
