@@ -7,11 +7,12 @@ they were full before, over columns: the same rates, bit by bit, for a fraction 
 
 Columns are of *bundles*: flows that cross the same of the links that may be full, weigh the same and have had
 the same rate since the same instant. As long as flows only leave, those of a bundle have one level, and the
-one that has least left drains next: it *leads*. Links with room (:mod:`cosim.network.slack`) are *aside*: they
-are in no bundle's path, and only count what their flows take.
+one that has least left drains next: it *leads*. What is left of the others only loses what they have sent, by
+one subtraction each. Links with room (:mod:`cosim.network.slack`) are *aside*: they are in no bundle's path,
+and only count what their flows take.
 
-The columns here are made of the network's records when that begins (:mod:`cosim.network.dense_columns`), and
-given up when a flow comes or a link changes (:mod:`cosim.network.dense_turns`).
+The columns are made of the network's records when that begins (:mod:`cosim.network.dense_columns`), and given
+up when a flow comes or a link changes (:mod:`cosim.network.dense_turns`).
 """
 
 from __future__ import annotations
@@ -48,13 +49,16 @@ STATE = np.dtype(
         ("num_saved", "i8"),
         ("step", "i8"),
         ("rows", "i8"),
+        ("mask", "i8"),
         ("num_several", "i8"),
     ]
 )
-"""``lowest``: the lowest level of a flow that left since the last filling; the flows' class; bundles, of which
-some flow is ``left``, flows in them, links that may be full, and others; of the last filling: bundles that
-are frozen, of which so many are the ``same`` as before, and places saved, one for each ``step`` links.
-``rows``: links of all bundles' paths; how many bundles had several flows."""
+"""``lowest``: the lowest level of a flow that left since the last filling; the flows' class; bundles, of
+which some have flows ``left``; flows in them; links that may be full, and those aside; of the last filling:
+bundles that it froze, of which so many are the ``same`` as before, and places saved, one for each ``step`` links.
+``rows``: links of all bundles' paths; the last place of ``hashed`` that is in use; how many bundles had
+several flows.
+"""
 BUNDLE = np.dtype([("weight", "f8"), ("at", "i4"), ("count", "i4"), ("next", "i4"), ("end", "i4")])
 """What its flows weigh together; its links: ``count`` of ``on``, from ``at``; its flows: places of ``flow``
 from ``next``, which leads, up to ``end``."""
@@ -62,10 +66,11 @@ HELD = np.dtype([("weight", "f8"), ("number", "i4"), ("at", "i4"), ("count", "i4
 """A link that may be full: its number in the network, its bundles, ``count`` of ``holds`` from ``at``, what
 those weigh, and whether what it carries may be another part of it since the last filling."""
 LINK_NOW = np.dtype([(name, "f8") for name in ("left", "level", "gone", "weight", "capacity")])
-"""A link in a filling: see :data:`cosim.network.fluid.LINK`. Sums of weights are exact up to :data:`HEAVIEST`."""
-WORDS, WEIGHT = len(LINK_NOW), 3
+"""A link in a filling: see :data:`cosim.network.fluid.LINK`."""
+WORDS, WEIGHT = 5, 3
 """Of such a record, and the one that has the weight."""
 HEAVIEST = 2**53
+"""Sums of weights, which are whole, are exact as floats up to this."""
 BLOCK = 512
 """Bundles whose rates are worked out together: their columns fit into the nearest cache."""
 
@@ -159,7 +164,7 @@ def rows_for(num_flows: int, num_links: int, num_members: int) -> Dense:
         local=np.zeros(num_links, np.int32),
         aside=np.zeros(num_links, np.int32),
         soonest=np.zeros(num_flows // BLOCK + 1, np.int64),
-        hashed=np.zeros(2 << num_flows.bit_length(), np.int32),
+        hashed=np.zeros(4 << num_flows.bit_length(), np.int32),
     )
 
 

@@ -1,4 +1,4 @@
-"""Columns of :mod:`cosim.network.dense`, made of the network's records, and those records made of them again."""
+"""Columns of :mod:`cosim.network.dense`, made of the network's records, and what those say made of them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _find_bundle(fluid: Fluid, f: int) -> int:
             dense.on[at + count] = local
             count += 1
             hashed = (hashed * _MANY + local + 1) & _MASK
-    mask = len(dense.hashed) - 1  # a power of two
+    mask = np.int64(state.mask)
     slot = (hashed * _GOLDEN >> 20) & mask
     while dense.hashed[slot] != 0:
         b = np.int64(dense.hashed[slot]) - 1
@@ -131,7 +131,10 @@ def _sort_flows(fluid: Fluid) -> None:
     state.num_bundles = 0
     state.num_flows = 0
     state.rows = 0
-    for slot in range(len(dense.hashed)):
+    state.mask = 1
+    while state.mask < 2 * fluid.counts[0].flows_used:
+        state.mask = 2 * state.mask + 1
+    for slot in range(state.mask + 1):
         dense.hashed[slot] = 0
     for f in range(fluid.counts[0].flows_used):
         dense.column[f] = NONE
@@ -245,7 +248,7 @@ def see_soonest(fluid: Fluid, block: int) -> None:
 
 @internal
 def make_columns(fluid: Fluid) -> None:
-    """Make columns of the network's records; drains of flows on links are in them, no longer in the heap."""
+    """Make columns of the network's records."""
     dense = fluid.dense
     state = dense.state[0]
     _sort_links(fluid)

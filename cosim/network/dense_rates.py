@@ -1,8 +1,8 @@
 """New rates of all bundles at once, column by column: what is left of each, and when it drains.
 
-Each loop is without a jump that depends on a value, and writes one column, so that it is compiled to
-instructions that take eight bundles at a time. What it computes is what :func:`cosim.network.rates.change_rate`
-does for one flow, bit by bit.
+Each loop is without a jump that depends on a value, reads what it needs before it chooses, and writes one
+column: so it is compiled to instructions that take eight bundles at a time. What it computes is what
+:func:`cosim.network.rates.change_rate` does for one flow, bit by bit.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from cosim.units import NEVER
 @inlined
 def _due(now: int, remaining: float, rate: float) -> int:
     """:func:`cosim.network.drains.drain_time` without a jump."""
-    never = np.int64(NEVER)
     ends = (rate > 0.0) & (remaining < rate * NEVER)
     exact = (remaining if ends else 0.0) / (rate if ends else 1.0)
-    whole = np.int64(math.floor(exact))
-    more = np.int64(exact - whole > DUST_PS + exact * DUST)
-    due = min(now + max(whole + more, 1), never)
-    return int(due if ends else never)
+    whole = int(np.int64(math.floor(exact)))
+    whole += int(np.int64(exact - whole > DUST_PS + exact * DUST))
+    due = min(now + max(whole, 1), NEVER)
+    return due if ends else NEVER
 
 
 @inlined

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.core import Core
-from cosim.network.dense import GONE
 from cosim.network.dense_columns import make_columns, note_alone, put_back
 from cosim.network.dense_filling import fill_all
 from cosim.network.dense_rates import advance, list_next
@@ -20,7 +19,7 @@ from cosim.units import NEVER
 _SELDOM = 32
 """Fillings after which links that are far from full are set aside."""
 _CHANGED = 64
-"""It ends where one rate changes for so many rows that a filling goes through, at most."""
+"""It goes on where a filling changes one rate, at least, for so many rows that it goes through."""
 
 
 @once
@@ -122,7 +121,6 @@ def _is_idle(fluid: Fluid) -> bool:
 def _see_drains(fluid: Fluid) -> None:
     """Have those in the heap that come next."""
     counts = fluid.counts[0]
-    dense = fluid.dense
     k = 0
     while k < counts.num_drains:
         held = int(np.int64(fluid.drains[k].flow))

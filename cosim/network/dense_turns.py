@@ -16,9 +16,11 @@ NEED_COLUMNS = 29
 IN_A_ROW = 8
 """Fillings that look, or don't look, at many flows before it begins, or ends."""
 _LOOKED = 16
-"""It is tried where a filling looks at one flow for so many that there are, at least."""
-_ROWS = 32
-"""It begins where columns have so many rows, at most, for each of the last filling."""
+"""It is tried where a filling looks at one flow for so many that there have been, at least."""
+_LEAST = 48
+"""Fewer are looked at in less time than columns are made and gone through."""
+_ROWS = 5
+"""It begins where links of all bundles are so many, at most, for each that the last filling looked at."""
 _SOON = 64
 """Where it ends after fewer fillings, it is put off twice as long as the last time."""
 _LONGEST = 2**14
@@ -34,7 +36,8 @@ def weigh(fluid: Fluid) -> None:
     if counts.in_a_row >= ALWAYS:
         return
     rows = counts.flows_used + len(fluid.links) // 2
-    if counts.in_a_row < 0 or counts.num_found * _LOOKED > rows:
+    many = counts.num_found >= _LEAST and counts.num_found * _LOOKED > rows
+    if counts.in_a_row < 0 or many:
         counts.in_a_row += 1
     else:
         counts.in_a_row = 0
@@ -89,10 +92,10 @@ def may_begin(fluid: Fluid) -> bool:
 @once
 def _is_exact(fluid: Fluid) -> bool:
     """Whether all sums of weights are."""
+    heaviest = 0.0
     for local in range(fluid.dense.state[0].num_links):
-        if fluid.dense.held[local].weight > HEAVIEST:
-            return False
-    return True
+        heaviest = max(heaviest, fluid.dense.held[local].weight)
+    return heaviest <= HEAVIEST
 
 
 @internal

@@ -11,7 +11,7 @@ the moment at which it was frozen before. Where a link of its path was full by t
 them, it is frozen there again, and nothing else of it need be known. Otherwise it rises on, or it is frozen
 sooner: from that moment on the other links of its path differ too. A link that never differs is not looked
 at, nor are the flows that cross no other; nor is one with room to spare (:mod:`cosim.network.slack`). The
-rates are those of filling all links from zero, bit by bit. Where nearly all flows differ each time, that is
+rates are those of filling all links from zero, bit by bit. Where many flows differ each time, that is
 what is done (:mod:`cosim.network.dense`).
 
 Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link loses what

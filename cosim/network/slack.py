@@ -30,10 +30,10 @@ NEARLY = WHOLE - (1 << 22)
 """A millionth is left: a link is full at a level that is so much higher than any on it, where links that are
 full at the same level, but for rounding, are within 10^-12.
 """
-WARY = 3
-"""So often a link is looked at after it was full, before it is taken to have room: doing a filling
-again costs more than looking a few times.
-"""
+WARY = 1
+"""So often a link is looked at after it was full, before it is taken to have room."""
+_WARIER = 2
+"""The same of one that had none after all: doing a filling again costs more than looking a few times."""
 
 
 @inlined
@@ -130,7 +130,7 @@ def is_sound(fluid: Fluid) -> bool:
         link = fluid.links[fluid.kept[k]]
         if link.room != 0 and link.visit != counts.visit and link.load > NEARLY:
             link.room = 0
-            link.wary = max(link.wary, WARY)
+            link.wary = max(link.wary, _WARIER)
             mark(fluid, fluid.kept[k], CAME)
             sound = False
     return sound
