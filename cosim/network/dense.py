@@ -55,7 +55,8 @@ STATE = np.dtype(
 )
 """``lowest``: the lowest level of a flow that left since the last filling; the flows' class; bundles, of
 which some have flows ``left``; flows in them; links that may be full, and those aside; of the last filling:
-bundles that it froze, of which so many are the ``same`` as before, and places saved, one for each ``step`` links.
+bundles that it froze, of which so many are the ``same`` as before, and places saved, one for each ``step``
+links.
 ``rows``: links of all bundles' paths; the last place of ``hashed`` that is in use; how many bundles had
 several flows.
 """
