@@ -53,10 +53,10 @@ from free lists, then from the untouched rest that starts at ``_used``. Of the f
 ``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. ``num_looked``:
 flows, or bundles of them, found in all fillings so far. Of the table of changes ``num_changes`` are here, the
 next is number ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered
-``progress``, the last. Links with room that are ``kept`` in mind. Whether links are filled over columns (``dense``), which
-know of ``num_columns`` flows; how often a filling was done ``again``; for how many fillings ``in_a_row`` that
-is worth it (below 0: it is ``put_off`` for so many), and for how many it ``lasted``. ``num_uses`` are listed;
-``has_put``: bins hold some already."""
+``progress``, the last. Links with room that are ``kept`` in mind. Whether links are filled over columns
+(``dense``), which know of ``num_columns`` flows; how often a filling was done ``again``; for how many
+fillings ``in_a_row`` that is worth it (below 0: it is ``put_off`` for so many), and for how many it
+``lasted``. ``num_uses`` are listed; ``has_put``: bins hold some already."""
 FLOW = np.dtype(
     [
         ("visit", "i8"),
