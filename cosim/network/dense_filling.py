@@ -209,7 +209,7 @@ def _unchanged(fluid: Fluid) -> int:
     return int(k)
 
 
-@once
+@internal
 def fill_all(fluid: Fluid) -> None:
     """Freeze every bundle at its level: ``fresh``."""
     dense = fluid.dense

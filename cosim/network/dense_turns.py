@@ -43,7 +43,7 @@ def weigh(fluid: Fluid) -> None:
         counts.in_a_row = 0
 
 
-@once
+@inlined
 def _put_off(fluid: Fluid) -> None:
     """It was not worth it: it is tried again later."""
     counts = fluid.counts[0]
