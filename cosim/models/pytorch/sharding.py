@@ -139,10 +139,14 @@ class Sharded:
         """Each rank's tokens on all of them."""
         events: list[TapeEvent] = [Exchange("all_gather", TP, own.size_bytes)]
         if own.shape[0] > 1:
-            events.append(memory(2 * whole.size_bytes, elements=whole.count))
+            events.append(self._in_order(whole))
         return events
 
     def scatter(self, whole: Tensor) -> list[TapeEvent]:
         """Partial sums of all tokens, added up where they belong."""
-        apart = memory(2 * whole.size_bytes, elements=whole.count)
-        return [apart, Exchange("reduce_scatter", TP, whole.size_bytes)]
+        return [self._in_order(whole), Exchange("reduce_scatter", TP, whole.size_bytes)]
+
+    @staticmethod
+    def _in_order(whole: Tensor) -> Kernel:
+        """Ranks' parts of each sequence put together or apart; of one sequence they lie one after another."""
+        return memory(2 * whole.size_bytes, elements=whole.count if whole.shape[0] > 1 else 0)
