@@ -19,6 +19,7 @@ KINDS = {
         "compiled-llama",
         "one-h100",
         "fsdp-llama",
+        "host-stalls",
         "pipeline-schedules",
         "async-tensor-parallel",
         "nemotron-nano",

@@ -40,6 +40,7 @@ SHORT = {
     "incast-rdma": ("only.control=[hpcc, swift]",),
     "compiled-llama": ("only.rate=[3.6Tbps]",),
     "one-h100": ("only.gpu=[h100-sxm-pytorch]",),
+    "host-stalls": ("only.host=[waits, ahead]", "only.GPUs=[128]"),
     "fsdp-llama": ("only.rate=[3.6Tbps]", "only.script=[FSDP1 late, FSDP2 compiled]"),
     "async-tensor-parallel": ("only.model=[8B on 64]",),
     "pipeline-schedules": ("only.schedule=[1F1B, Interleaved1F1B]",),

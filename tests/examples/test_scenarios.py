@@ -23,8 +23,8 @@ from tests.examples.answers import (
 
 DEAR = {
     "async-tensor-parallel", "background", "cc-shootout", "closed-loop-ns3", "cluster-queue", "comet",
-    "comet-clusters", "failures-54-days", "fsdp-llama", "hybrid-ns3", "incast", "libra", "link-failure",
-    "llama3-70b", "local-sgd", "pipedream-vgg16", "profiled-llama", "simai-sharing",
+    "comet-clusters", "failures-54-days", "fsdp-llama", "host-stalls", "hybrid-ns3", "incast", "libra",
+    "link-failure", "llama3-70b", "local-sgd", "pipedream-vgg16", "profiled-llama", "simai-sharing",
     "why-not-synthetic",
 }  # fmt: skip
 """What takes 1 CPU-second or more where the engine releases messages: then its answer is a slow test."""
