@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cosim.context import HERE
+from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.catalogue import read
 from cosim.gpu.parameters import changed, value
 from cosim.models.catalogue.workload import ModelWorkload
@@ -23,7 +24,7 @@ from cosim.models.stalls import seen
 from cosim.units import PS_PER_MS
 from tests.validation.closed import iteration_s
 from tests.validation.fsdp_jobs import Row, rows, settings
-from tests.validation.one_job import gpu_values
+from tests.validation.measured import F64
 from tests.validation.training import cluster
 from tests.validation.weak_scaling import BAR, VARIES
 
@@ -63,15 +64,17 @@ def fit(name: str, every: Sequence[Row]) -> None:
     names = SETS[name]
     own = [(number, row) for number, row in enumerate(every) if row.gpu == name and row.group[-3:] != "fp8"]
 
-    def ratios(numbers: Sequence[float], half: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        gpu = with_numbers(name, dict(zip(names, map(float, numbers), strict=True)))
+    def ratios(numbers: F64, half: int) -> F64:
+        gpu = with_numbers(name, dict(zip(names, numbers.tolist(), strict=True)))
         return np.array([seconds(row, gpu) / row.seconds for number, row in own if number % 2 == half])
 
-    package = [value(read(name), one) for one in names]
-    found = minimize(
-        lambda x: np.abs(np.log(ratios(x, 0))).mean(), package, method="Nelder-Mead",
-        options={"xatol": 2e-3, "fatol": 2e-5, "maxfev": 60},
-    ).x  # fmt: skip
+    def off(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+        return float(np.abs(np.log(ratios(numbers, 0))).mean())
+
+    package = np.array([value(read(name), one) for one in names])
+    found: F64 = minimize(
+        off, package, method="Nelder-Mead", options={"xatol": 2e-3, "fatol": 2e-5, "maxfev": 60}
+    ).x
     for what, numbers in (("the package's", package), ("fitted to even rows", found)):
         errors = [ratios(numbers, half) - 1 for half in (0, 1)]
         told = ", ".join(f"{one} {number:.3f}" for one, number in zip(names, numbers, strict=True))
