@@ -139,14 +139,10 @@ class Sharded:
         """Each rank's tokens on all of them."""
         events: list[TapeEvent] = [Exchange("all_gather", TP, own.size_bytes)]
         if own.shape[0] > 1:
-            events.append(self._in_order(whole))
+            # Ranks' parts of each sequence are put together; of one sequence they lie one after another.
+            events.append(memory(2 * whole.size_bytes, elements=whole.count))
         return events
 
     def scatter(self, whole: Tensor) -> list[TapeEvent]:
         """Partial sums of all tokens, added up where they belong."""
-        return [self._in_order(whole), Exchange("reduce_scatter", TP, whole.size_bytes)]
-
-    @staticmethod
-    def _in_order(whole: Tensor) -> Kernel:
-        """Ranks' parts of each sequence put together or apart; of one sequence they lie one after another."""
-        return memory(2 * whole.size_bytes, elements=whole.count if whole.shape[0] > 1 else 0)
+        return [memory(2 * whole.size_bytes), Exchange("reduce_scatter", TP, whole.size_bytes)]
