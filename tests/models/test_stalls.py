@@ -29,10 +29,10 @@ def program(kernels: Kernels) -> Program:
     return Program("rank", tuple(made))
 
 
-def end(kernels: Kernels, moment: int = 0, length: int = 0) -> int:
+def end(kernels: Kernels, moment: float = 0, length: float = 0) -> float:
     """When all is done and the host there, where it does nothing from ``moment`` on for ``length``."""
     resumed = moment + length
-    host = gpu = 0
+    host = gpu = 0.0
     for issue, takes, waits in kernels:
         if moment <= host < resumed:
             host = resumed
@@ -73,10 +73,11 @@ def test_stopped_by_hand(kernels: Kernels, length: int) -> None:
 
     The GPU is slower than its host throughout, so that whatever it waits for makes all end later.
     """
-    normal, lengths = end(kernels), np.arange(0, 14 * length, max(length // 10, 1))
+    normal, step = end(kernels), length / 10
+    lengths = np.arange(step / 2, 14 * length, step)  # the middles of pieces, of lengths and of moments
     likely = np.exp(-lengths / length)
     late = [
-        np.average([end(kernels, moment, each) - normal for each in lengths.tolist()], weights=likely)
-        for moment in range(normal)
+        np.average([end(kernels, moment + 0.5, each) - normal for each in lengths.tolist()], weights=likely)
+        for moment in range(int(normal))
     ]
-    assert seen([program(kernels)], length) == pytest.approx(np.mean(late) / length, abs=0.05)
+    assert seen([program(kernels)], length) == pytest.approx(np.mean(late) / length, abs=0.02)
