@@ -10,23 +10,20 @@ beside the package's, with the errors of both halves; then, by the package's num
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize
 
 from cosim.context import HERE
-from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.catalogue import read
-from cosim.gpu.parameters import changed, value
-from cosim.models.catalogue.workload import ModelWorkload
+from cosim.gpu.parameters import value
 from cosim.models.stalls import seen
 from cosim.units import PS_PER_MS
-from tests.validation.closed import iteration_s
-from tests.validation.fsdp_jobs import Row, rows, settings
+from tests.validation.fsdp_jobs import Row, rows, workload
 from tests.validation.measured import F64
-from tests.validation.training import cluster
-from tests.validation.weak_scaling import BAR, VARIES
+from tests.validation.training import fsdp_s, with_numbers
+from tests.validation.weak_scaling import BAR, name_without_size
 
 SETS = {
     "a100-40gb": ("sustained_clock",),
@@ -37,36 +34,14 @@ LENGTHS_MS = (10, 20, 40, 60, 80, 100, 120, 150, 200, 300)
 FRACTIONS = np.arange(1, 81) * 1e-5
 
 
-def seconds(row: Row, gpu: Mapping[str, object] | str, stalls: float | None = None) -> float:
-    """Of an iteration; ``stalls``: other than the row's."""
-
-    def of(count: int) -> float:
-        given = settings(row, count) | {"gpu": gpu}
-        if stalls is not None:
-            given["framework"] = given["framework"] | {"stalls": stalls}
-        return iteration_s(ModelWorkload.model_validate(given).build(HERE), cluster(row))
-
-    count = int(row.job["ga"])
-    if count <= 3:
-        return of(count)
-    two, three = of(2), of(3)
-    return two + (three - two) * (count - 2)
-
-
-def with_numbers(name: str, numbers: Mapping[str, float]) -> dict[str, object]:
-    """A GPU of the catalogue with other numbers."""
-    values = gpu_values(changed(read(name), dict(numbers)))
-    return {"kind": "custom"} | {key: each for key, each in values.items() if each is not None}
-
-
 def fit(name: str, every: Sequence[Row]) -> None:
     """To the rows of an even number; print them, and the errors."""
     names = SETS[name]
     own = [(number, row) for number, row in enumerate(every) if row.gpu == name and row.group[-3:] != "fp8"]
 
     def ratios(numbers: F64, half: int) -> F64:
-        gpu = with_numbers(name, dict(zip(names, numbers.tolist(), strict=True)))
-        return np.array([seconds(row, gpu) / row.seconds for number, row in own if number % 2 == half])
+        gpu = with_numbers(read(name), dict(zip(names, numbers.tolist(), strict=True)))
+        return np.array([fsdp_s(row, gpu) / row.seconds for number, row in own if number % 2 == half])
 
     def off(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
         return float(np.abs(np.log(ratios(numbers, 0))).mean())
@@ -86,15 +61,10 @@ def stalls(every: Sequence[Row]) -> None:
     """By slopes; print the best of each length."""
     alike: dict[str, dict[int, Row]] = {}
     for row in every:
-        name = " ".join(each for column, each in row.job.items() if column not in VARIES)
-        alike.setdefault(name, {})[row.gpus] = row
+        alike.setdefault(name_without_size(row), {})[row.gpus] = row
     series = [[jobs[size] for size in sorted(jobs)] for jobs in alike.values() if len(jobs) > 1]
-    without = {id(row): seconds(row, row.gpu, 0.0) for jobs in series for row in jobs}
-    programs = {
-        id(row): ModelWorkload.model_validate(settings(row)).build(HERE).programs
-        for jobs in series
-        for row in jobs
-    }
+    without = {id(row): fsdp_s(row, row.gpu, 0.0) for jobs in series for row in jobs}
+    programs = {id(row): workload(row).build(HERE).programs for jobs in series for row in jobs}
     found = []
     for length in LENGTHS_MS:
         share = {each: seen(made, length * PS_PER_MS) for each, made in programs.items()}

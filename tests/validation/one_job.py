@@ -13,17 +13,13 @@ from functools import cache
 
 import numpy as np
 
-from cosim.context import HERE
 from cosim.experiment.fit_gpu import PARAMETERS
-from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.catalogue import read
 from cosim.gpu.gpus import Gpu
-from cosim.gpu.parameters import bounds, changed, value
-from cosim.models.catalogue.workload import ModelWorkload
-from tests.validation.closed import iteration_s
-from tests.validation.fsdp_jobs import Row, rows, settings
+from cosim.gpu.parameters import bounds, value
+from tests.validation.fsdp_jobs import Row, rows
 from tests.validation.kernels import F64
-from tests.validation.training import cluster
+from tests.validation.training import fsdp_s, with_numbers
 
 GRID = np.geomspace(0.4, 2.5, 8)
 """Values of the parameter to be set, as parts of what it was."""
@@ -41,19 +37,7 @@ def known() -> Gpu:
 
 def seconds(row: Row, name: str, given_value: float) -> float:
     """Of an iteration, with another value of one parameter."""
-    values = gpu_values(changed(known(), {name: given_value}))
-    gpu = {"kind": "custom"} | {key: each for key, each in values.items() if each is not None}
-
-    def of(count: int) -> float:
-        given = settings(row, count) | {"gpu": gpu}
-        given["framework"] = given["framework"] | {"stalls": 0.0}
-        return iteration_s(ModelWorkload.model_validate(given).build(HERE), cluster(row))
-
-    count = int(row.job["ga"])
-    if count <= 3:
-        return of(count)
-    two, three = of(2), of(3)
-    return two + (three - two) * (count - 2)
+    return fsdp_s(row, with_numbers(known(), {name: given_value}), stalls=0.0)
 
 
 def most_moving(row: Row) -> str:

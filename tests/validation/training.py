@@ -15,14 +15,18 @@ many micro-batches is worked out from two numbers of them, of which its time is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from cosim.context import HERE
+from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.catalogue import read
+from cosim.gpu.gpus import Gpu
+from cosim.gpu.parameters import changed
+from cosim.models.catalogue.workload import ModelWorkload
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.nccl_host import SYSTEMS, SystemName
 from tests.validation import fsdp_jobs, intervals, megatron_jobs, weak_scaling
@@ -57,10 +61,36 @@ def predicted_s(row: Row) -> float:
     else:
         deep = row.number("pp")
         count, few, make = row.micro_batches, (max(2 * deep, 2), max(3 * deep, 3)), megatron_jobs.workload  # type: ignore[assignment]
+    return by_few(lambda each: iteration_s(make(row, each).build(HERE), where), count, few)  # type: ignore[arg-type]
+
+
+def by_few(of: Callable[[int | None], float], count: int, few: tuple[int, int]) -> float:
+    """Seconds with ``count`` micro-batches, each of which adds as much: by jobs of ``few``, if it has more.
+
+    ``of`` says what a job of so many takes; of None: of its own.
+    """
     if count <= few[1]:
-        return iteration_s(make(row, None).build(HERE), where)  # type: ignore[arg-type]
-    first, second = (iteration_s(make(row, each).build(HERE), where) for each in few)  # type: ignore[arg-type]
+        return of(None)
+    first, second = (of(each) for each in few)
     return first + (second - first) / (few[1] - few[0]) * (count - few[0])
+
+
+def fsdp_s(row: fsdp_jobs.Row, gpu: Mapping[str, object] | str, stalls: float | None = None) -> float:
+    """Seconds of an iteration of an FSDP row on another GPU; ``stalls``: other than the row's."""
+
+    def of(count: int | None) -> float:
+        given = fsdp_jobs.settings(row, count) | {"gpu": gpu}
+        if stalls is not None:
+            given["framework"] = given["framework"] | {"stalls": stalls}
+        return iteration_s(ModelWorkload.model_validate(given).build(HERE), cluster(row))
+
+    return by_few(of, int(row.job["ga"]), (2, 3))
+
+
+def with_numbers(gpu: Gpu, numbers: Mapping[str, float]) -> dict[str, object]:
+    """A GPU with other numbers, as a scenario says it."""
+    values = gpu_values(changed(gpu, dict(numbers)))
+    return {"kind": "custom"} | {key: each for key, each in values.items() if each is not None}
 
 
 def _needed(row: Row) -> str:

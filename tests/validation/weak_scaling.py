@@ -14,6 +14,11 @@ BAR = 0.02
 Series = dict[str, list[tuple[int, float, float]]]
 
 
+def name_without_size(row: Row) -> str:
+    """What jobs share that differ in their number of GPUs alone."""
+    return " ".join(value for column, value in row.job.items() if column not in VARIES)
+
+
 def series(found: Sequence[tuple[Row, float]]) -> Series:
     """GPUs, seconds measured and here, fewest GPUs first, of jobs that differ in nothing but their number.
 
@@ -21,8 +26,7 @@ def series(found: Sequence[tuple[Row, float]]) -> Series:
     """
     alike: Series = {}
     for row, ratio in found:
-        name = " ".join(value for column, value in row.job.items() if column not in VARIES)
-        alike.setdefault(name, []).append((row.gpus, row.seconds, row.seconds * ratio))
+        alike.setdefault(name_without_size(row), []).append((row.gpus, row.seconds, row.seconds * ratio))
     return {name: sorted(jobs) for name, jobs in alike.items()}
 
 

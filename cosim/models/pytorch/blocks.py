@@ -201,9 +201,9 @@ class Writer:
             if cut.attention in FUSED
             else self._unfused(q, k, v)
         )
-        if self.framework.unpadded:
-            chosen = self.at.padded(self.view(chosen, (cut.batch, cut.sequence, heads * m.head)))
         out = self.view(chosen, (cut.batch, cut.sequence, heads * m.head))
+        if self.framework.unpadded:
+            out = self.at.padded(out)
         return self.residual(x, self.rows("projection", out, m.hidden))
 
     def _by_one_matrix(self, x: Tensor, wanted: Sequence[tuple[str, int]]) -> Iterable[Tensor]:
