@@ -116,7 +116,7 @@ class FairShareNetwork(CompiledNetwork):
         )
         self._dense = no_rows()
         events = len(self._arrays["calendar"].events)
-        lists = dict.fromkeys(("dirty", "reached", "kept"), count)
+        lists = dict.fromkeys(("dirty", "kept"), count)
         lists |= dict.fromkeys(("instant", "spare", "other"), events)
         self._fluid.update({name: np.zeros(room, np.int32) for name, room in lists.items()})
         self._fluid["channels"]["head"] = NONE

@@ -40,10 +40,12 @@ def _find(fluid: Fluid, f: int) -> None:
     """A flow is on a link that differs: it rises, to the moment where it was frozen before."""
     counts = fluid.counts[0]
     flow = fluid.flows[f]
+    if flow.visit < counts.sharing:  # else an earlier filling of this sharing found it
+        fluid.found[counts.num_found] = f
+        counts.num_found += 1
     flow.visit = counts.visit
     flow.fresh = -1.0
-    fluid.found[counts.num_found] = f
-    counts.num_found += 1
+    counts.num_looked += 1
     counts.num_rising += 1
     if flow.level < 0.0:
         return
@@ -86,8 +88,8 @@ def differ(fluid: Fluid, number: int, priority: int, level: float) -> None:
     counts = fluid.counts[0]
     link = fluid.links[number]
     link.visit = counts.visit
-    fluid.reached[counts.num_reached] = number
-    counts.num_reached += 1
+    link.room = 0
+    keep_in_mind(fluid, number)
     _empty(link)
     if link.wary > 0:
         link.wary -= 1

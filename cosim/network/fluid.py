@@ -26,7 +26,6 @@ COUNTS = np.dtype(
         ("free_member", "i8"),
         ("members_used", "i8"),
         ("num_members", "i8"),
-        ("num_reached", "i8"),
         ("num_found", "i8"),
         ("num_rising", "i8"),
         ("num_ahead", "i8"),
@@ -46,6 +45,9 @@ COUNTS = np.dtype(
         ("put_off", "i8"),
         ("num_uses", "i8"),
         ("has_put", "i8"),
+        ("sharing", "i8"),
+        ("since_level", "f8"),
+        ("since_priority", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
@@ -56,7 +58,9 @@ next is number ``change``; ``more_changes``: there are others. ``in_vain``: chan
 ``progress``, the last. Links with room that are ``kept`` in mind. Whether links are filled over columns
 (``dense``), which know of ``num_columns`` flows; how often a filling was done ``again``; for how many
 fillings ``in_a_row`` that is worth it (below 0: it is ``put_off`` for so many), and for how many it
-``lasted``. ``num_uses`` are listed; ``has_put``: bins hold some already."""
+``lasted``. ``num_uses`` are listed; ``has_put``: bins hold some already. The first
+moment at which a flow that has left since the last filling was frozen: ``since_level`` of ``since_priority``
+(:data:`NO_CLASS`: none has)."""
 FLOW = np.dtype(
     [
         ("visit", "i8"),
@@ -168,7 +172,6 @@ class Fluid(Arrays):
     channel_of: I32
     dirty: I32
     found: I32
-    reached: I32
     kept: I32
     instant: I32
     spare: I32

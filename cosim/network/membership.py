@@ -8,6 +8,7 @@ from cosim.network.core import Core
 from cosim.network.dense_turns import take_out
 from cosim.network.fluid import CAME, FITS, LEFT, NONE, Fluid, mark
 from cosim.network.jit import inlined, once
+from cosim.network.moments import is_before
 from cosim.network.slack import has_room_for, is_alone, most_rate, part_of
 
 
@@ -92,13 +93,17 @@ def leave_path(fluid: Fluid, f: int) -> None:
     """Take a flow off the links that it is on."""
     flow = fluid.flows[f]
     level = take_out(fluid, f) if fluid.counts[0].dense != 0 else flow.level
+    counts = fluid.counts[0]
+    if is_before(flow.priority, level, counts.since_priority, counts.since_level):
+        counts.since_priority = flow.priority
+        counts.since_level = level
     m = flow.member
     flow.member = NONE
     part = 0
     capacity = -1.0
     weight = np.int64(0)
     while m != NONE:
-        fluid.counts[0].num_members -= 1
+        counts.num_members -= 1
         # Links of a path are mostly alike: what it takes of one is worked out once for all of them.
         member = fluid.members[m]
         if fluid.links[member.link].capacity != capacity or member.weight != weight:

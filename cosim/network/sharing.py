@@ -23,36 +23,51 @@ Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-mi
 
 from __future__ import annotations
 
+import numpy as np
+
 from cosim.network.core import Core
 from cosim.network.dense_sharing import share_all
 from cosim.network.dense_turns import begin, end, may_begin, may_go_on, wants_columns, weigh
 from cosim.network.drains import set_drain
 from cosim.network.filling import differ, fill
-from cosim.network.fluid import CAME, NONE, Fluid
+from cosim.network.fluid import CAME, LEFT, NO_CLASS, NONE, Fluid
 from cosim.network.jit import once
+from cosim.network.moments import is_before
 from cosim.network.rates import change_rate, rate_of, settle_use
-from cosim.network.slack import is_alone, is_sound, keep_in_mind, see_room, undo
+from cosim.network.slack import is_alone, is_sound, keep_in_mind, see_room
 
 
 @once
 def _apply(core: Core, fluid: Fluid, now: int) -> None:
     """Bring new rates into force, where they differ from those before."""
     counts = fluid.counts[0]
-    for k in range(counts.num_reached):
-        see_room(fluid.links[fluid.reached[k]])
-        settle_use(core, fluid, fluid.reached[k], now)
     for k in range(counts.num_kept):
-        fluid.links[fluid.kept[k]].kept = 0
+        link = fluid.links[fluid.kept[k]]
+        link.kept = 0
+        see_room(link)
         settle_use(core, fluid, fluid.kept[k], now)
-    # Only now, with all levels known: a level that rose and fell again within the filling is no change, and
-    # what is left of a flow is rounded once for each change of its rate, however many fillings there were.
+    # Only now, with all levels known: a level that rose and fell again is no change, and what is left of a
+    # flow is rounded once for each change of its rate, however many fillings there were.
     for k in range(counts.num_found):
         flow = fluid.flows[fluid.found[k]]
-        flow.level = flow.fresh
-        rate = rate_of(fluid, fluid.found[k], flow.fresh)
+        rate = rate_of(fluid, fluid.found[k], flow.level)
         if rate != flow.rate:
             when = change_rate(fluid, fluid.found[k], rate, now)
             counts.num_drains = set_drain(counts.num_drains, fluid.drains, int(fluid.found[k]), when)
+
+
+@once
+def _first_moment(fluid: Fluid) -> bool:
+    """Where flows only left, nothing differs before the first moment at which one of them was frozen; else
+    anything may, from the beginning. Whether flows only left.
+    """
+    counts = fluid.counts[0]
+    for d in range(counts.num_dirty):
+        if fluid.links[fluid.dirty[d]].dirty != LEFT:
+            counts.since_priority = NONE
+            counts.since_level = 0.0
+            return False
+    return True
 
 
 @once
@@ -60,10 +75,11 @@ def _fill_anew(fluid: Fluid) -> None:
     """Fill what was marked, and what differs for it."""
     counts = fluid.counts[0]
     counts.visit += 1
-    counts.num_reached = 0
-    counts.num_found = 0
     counts.num_rising = 0
     counts.num_ahead = 0
+    _first_moment(fluid)
+    priority = np.int64(counts.since_priority)
+    level = counts.since_level
     for d in range(counts.num_dirty):
         number = fluid.dirty[d]
         link = fluid.links[number]
@@ -72,13 +88,18 @@ def _fill_anew(fluid: Fluid) -> None:
         if link.visit == counts.visit:
             continue
         # Where one flow is left, it may have no company any more: then its rate is a link's (`rate_of`).
-        if fits and link.room != 0 and not is_alone(fluid, number):
-            keep_in_mind(fluid, number)
-        else:
+        if is_alone(fluid, number):
             differ(fluid, number, NONE, 0.0)
+        elif fits and link.room != 0:
+            keep_in_mind(fluid, number)
+        elif not is_before(link.full_priority, link.full_level, priority, level):
+            differ(fluid, number, priority, level)
     counts.num_dirty = 0
+    counts.since_priority = NO_CLASS
+    counts.since_level = np.inf
     fill(fluid)
-    counts.num_looked += counts.num_found
+    for k in range(counts.num_found):
+        fluid.flows[fluid.found[k]].level = fluid.flows[fluid.found[k]].fresh
 
 
 @once
@@ -93,9 +114,10 @@ def share(core: Core, fluid: Fluid, now: int) -> None:
         share_all(core, fluid, now)
         return
     counts.num_kept = 0
+    counts.num_found = 0
+    counts.sharing = counts.visit + 1
     _fill_anew(fluid)
     while not is_sound(fluid):
-        undo(fluid)
         _fill_anew(fluid)
     _apply(core, fluid, now)
     weigh(fluid)

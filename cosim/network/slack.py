@@ -101,7 +101,7 @@ def see_room(link: Records) -> None:
 
 @inlined
 def keep_in_mind(fluid: Fluid, number: int) -> None:
-    """What a link with room carries has changed."""
+    """What a link carries may be another part of it when all levels are known."""
     link = fluid.links[number]
     if link.kept == 0:
         link.kept = 1
@@ -123,39 +123,12 @@ def recount(fluid: Fluid, number: int) -> None:
 
 @once
 def is_sound(fluid: Fluid) -> bool:
-    """Whether all links that a filling left alone have room still; if not, they come first next time."""
+    """Whether all links that a filling left alone have room still; those that have none are to be filled."""
     counts = fluid.counts[0]
-    sound = True
     for k in range(counts.num_kept):
         link = fluid.links[fluid.kept[k]]
-        if link.room != 0 and link.visit != counts.visit and link.load > NEARLY:
+        if link.room != 0 and link.load > NEARLY:
             link.room = 0
             link.wary = max(link.wary, _WARIER)
             mark(fluid, fluid.kept[k], CAME)
-            sound = False
-    return sound
-
-
-@once
-def undo(fluid: Fluid) -> None:
-    """Links count what flows had before this filling; those that it looked at come first next time."""
-    counts = fluid.counts[0]
-    for k in range(counts.num_found):
-        flow = fluid.flows[fluid.found[k]]
-        if flow.fresh == flow.level:
-            continue
-        more = 0
-        capacity = -1.0
-        weight = np.int64(0)
-        one = flow.member
-        while one != NONE:
-            member = fluid.members[one]
-            link = fluid.links[member.link]
-            if link.capacity != capacity or member.weight != weight:
-                capacity = link.capacity
-                weight = member.weight
-                more = part_of(capacity, flow.fresh, weight) - part_of(capacity, flow.level, weight)
-            link.load -= more
-            one = member.sibling
-    for k in range(counts.num_reached):
-        mark(fluid, fluid.reached[k], CAME)
+    return bool(counts.num_dirty == 0)
