@@ -46,21 +46,21 @@ COUNTS = np.dtype(
         ("num_uses", "i8"),
         ("has_put", "i8"),
         ("sharing", "i8"),
-        ("since_level", "f8"),
-        ("since_priority", "i8"),
+        ("first_level", "f8"),
+        ("first_priority", "i8"),
     ]
 )
 """``begin``: the flow that transfers next in its channel, plus one; 0: none. Flows and memberships are taken
-from free lists, then from the untouched rest that starts at ``_used``. Of the filling number ``visit``: links
-``reached``, flows ``found`` on them, how many of those are ``rising``, and moments ``ahead``. ``num_looked``:
-flows, or bundles of them, found in all fillings so far. Of the table of changes ``num_changes`` are here, the
-next is number ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered
-``progress``, the last. Links with room that are ``kept`` in mind. Whether links are filled over columns
-(``dense``), which know of ``num_columns`` flows; how often a filling was done ``again``; for how many
-fillings ``in_a_row`` that is worth it (below 0: it is ``put_off`` for so many), and for how many it
-``lasted``. ``num_uses`` are listed; ``has_put``: bins hold some already. The first
-moment at which a flow that has left since the last filling was frozen: ``since_level`` of ``since_priority``
-(:data:`NO_CLASS`: none has)."""
+from free lists, then from the untouched rest that starts at ``_used``. Of the filling number ``visit``: how
+many flows are ``rising``, and moments ``ahead``. Of a sharing, whose first filling is number ``sharing``:
+flows ``found``, and links ``kept`` in mind, as what they carry may have changed. ``num_looked``: flows, or
+bundles of them, found in all fillings so far. Of the table of changes ``num_changes`` are here, the next is
+number ``change``; ``more_changes``: there are others. ``in_vain``: changes since the events numbered
+``progress``, the last. Whether links are filled over columns (``dense``), which know of ``num_columns``
+flows; how often a filling was done ``again``; for how many fillings ``in_a_row`` that is worth it (below 0:
+it is ``put_off`` for so many), and for how many it ``lasted``. ``num_uses`` are listed; ``has_put``: bins
+hold some already. The first moment at which a flow that has left since the last filling was frozen:
+``first_level`` of ``first_priority`` (:data:`NO_CLASS`: none has)."""
 FLOW = np.dtype(
     [
         ("visit", "i8"),

@@ -92,11 +92,11 @@ def join_path(core: Core, fluid: Fluid, f: int, path: int) -> None:
 def leave_path(fluid: Fluid, f: int) -> None:
     """Take a flow off the links that it is on."""
     flow = fluid.flows[f]
-    level = take_out(fluid, f) if fluid.counts[0].dense != 0 else flow.level
     counts = fluid.counts[0]
-    if is_before(flow.priority, level, counts.since_priority, counts.since_level):
-        counts.since_priority = flow.priority
-        counts.since_level = level
+    level = take_out(fluid, f) if counts.dense != 0 else flow.level
+    if is_before(flow.priority, level, counts.first_priority, counts.first_level):
+        counts.first_priority = flow.priority
+        counts.first_level = level
     m = flow.member
     flow.member = NONE
     part = 0

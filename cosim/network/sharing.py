@@ -11,8 +11,9 @@ the moment at which it was frozen before. Where a link of its path was full by t
 them, it is frozen there again, and nothing else of it need be known. Otherwise it rises on, or it is frozen
 sooner: from that moment on the other links of its path differ too. A link that never differs is not looked
 at, nor are the flows that cross no other; nor is one with room to spare (:mod:`cosim.network.slack`). The
-rates are those of filling all links from zero, bit by bit. Where many flows differ each time, that is
-what is done (:mod:`cosim.network.dense`).
+rates are those of filling all links from zero, bit by bit; but where links are full at the same level within
+rounding, which one's level it is may depend on the fillings before. Where many flows differ each time, all
+links are filled from zero (:mod:`cosim.network.dense`).
 
 Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link loses what
 was frozen at a moment by one subtraction, moments in order. A link that would be full within 10^-12 of the
@@ -57,29 +58,19 @@ def _apply(core: Core, fluid: Fluid, now: int) -> None:
 
 
 @once
-def _first_moment(fluid: Fluid) -> bool:
-    """Where flows only left, nothing differs before the first moment at which one of them was frozen; else
-    anything may, from the beginning. Whether flows only left.
-    """
-    counts = fluid.counts[0]
-    for d in range(counts.num_dirty):
-        if fluid.links[fluid.dirty[d]].dirty != LEFT:
-            counts.since_priority = NONE
-            counts.since_level = 0.0
-            return False
-    return True
-
-
-@once
 def _fill_anew(fluid: Fluid) -> None:
     """Fill what was marked, and what differs for it."""
     counts = fluid.counts[0]
     counts.visit += 1
     counts.num_rising = 0
     counts.num_ahead = 0
-    _first_moment(fluid)
-    priority = np.int64(counts.since_priority)
-    level = counts.since_level
+    # Where flows only left, nothing differs before the first moment at which one of them was frozen.
+    priority = np.int64(counts.first_priority)
+    level = counts.first_level
+    for d in range(counts.num_dirty):
+        if fluid.links[fluid.dirty[d]].dirty != LEFT:
+            priority = np.int64(NONE)
+            level = 0.0
     for d in range(counts.num_dirty):
         number = fluid.dirty[d]
         link = fluid.links[number]
@@ -87,7 +78,8 @@ def _fill_anew(fluid: Fluid) -> None:
         link.dirty = 0
         if link.visit == counts.visit:
             continue
-        # Where one flow is left, it may have no company any more: then its rate is a link's (`rate_of`).
+        # Where one flow is left, it may have no company any more: then its rate is a link's (`rate_of`). And a
+        # link that was full before that moment had nothing left for the classes that come later.
         if is_alone(fluid, number):
             differ(fluid, number, NONE, 0.0)
         elif fits and link.room != 0:
@@ -95,8 +87,8 @@ def _fill_anew(fluid: Fluid) -> None:
         elif not is_before(link.full_priority, link.full_level, priority, level):
             differ(fluid, number, priority, level)
     counts.num_dirty = 0
-    counts.since_priority = NO_CLASS
-    counts.since_level = np.inf
+    counts.first_priority = NO_CLASS
+    counts.first_level = np.inf
     fill(fluid)
     for k in range(counts.num_found):
         fluid.flows[fluid.found[k]].level = fluid.flows[fluid.found[k]].fresh

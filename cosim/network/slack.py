@@ -4,8 +4,8 @@ A link that is never full holds nobody back, and has no part in anybody's level:
 and that fit on it with room to spare, are max-min fair with it, too. So where levels change it is not looked
 at, but only counts what its flows take of it: parts of :data:`WHOLE`, rounded once for each flow and level,
 so that their sum is exact, and the same in whatever order they come and go. When all levels are known, each
-link that was left alone has to have room still. Where one has none, all is undone, and filled again from the
-beginning, with that link and all that were looked at.
+link that was left alone has to have room still. Where one has none, it is filled next, as if all its flows
+had just come, and what differs for that.
 
 Nor is a link with room looked at where a flow comes that another link of its path will hold back before it
 takes that room, as far as can be said beforehand.
@@ -33,7 +33,7 @@ full at the same level, but for rounding, are within 10^-12.
 WARY = 1
 """So often a link is looked at after it was full, before it is taken to have room."""
 _WARIER = 2
-"""The same of one that had none after all: doing a filling again costs more than looking a few times."""
+"""The same of one that had none after all: filling twice costs more than looking a few times."""
 
 
 @inlined
@@ -41,7 +41,7 @@ def part_of(capacity: float, level: float, weight: int) -> int:
     """What a flow takes of a link of that capacity, of :data:`WHOLE`."""
     if level <= 0.0 or capacity == 0.0:
         return 0
-    # More than all is only met while a filling that will be undone goes on, or when a link has slowed down.
+    # More than all is only met before a link that has no room after all is filled, or after one slowed down.
     return int(min(level * weight / capacity, 1.0) * WHOLE + 0.5)
 
 
