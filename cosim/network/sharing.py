@@ -78,7 +78,7 @@ def _fill_anew(fluid: Fluid) -> None:
         link.dirty = 0
         if link.visit == counts.visit:
             continue
-        # Where one flow is left, it may have no company any more: then its rate is a link's (`rate_of`). And a
+        # One flow that is left may have no company any more: then its rate is a link's (`rate_of`). And a
         # link that was full before that moment had nothing left for the classes that come later.
         if is_alone(fluid, number):
             differ(fluid, number, NONE, 0.0)
