@@ -27,6 +27,7 @@ for scale, expected in ((dist.ReduceOp.PREMUL_SUM(0.25), 2.0), (dist.ReduceOp.SU
 rows, got = torch.arange(3.0), torch.empty(3)
 dist.all_to_all_single(got, rows, torch.tensor([3]), input_split_sizes=torch.tensor([3]))
 assert got.tolist() == rows.tolist()
+dist.destroy_process_group()  # else gloo's threads may still run when the process ends, which aborts it
 """
 
 
