@@ -89,11 +89,11 @@ def _list_arrival(state: State, one: int, time: int) -> None:
 
 
 @compiled
-def add_to_bins(arrivals: Records, bins: I64, bin_ps: int) -> None:
-    """Add the bytes of arrivals to bins of that width, [bins, pairs], which reach so far."""
+def add_to_bins(arrivals: Records, bins: I64, bits: int) -> None:
+    """Add the bytes of arrivals to bins of 2^``bits`` ps, [bins, pairs], which reach so far."""
     for k in range(len(arrivals)):
         one = arrivals[k].row
-        bins[arrivals[k].time // bin_ps, one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
+        bins[arrivals[k].time >> bits, one >> SIZE_BITS] += one & ((1 << SIZE_BITS) - 1)
 
 
 @cache
@@ -170,6 +170,12 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
     last_fct = -1
     last_bin = 0
     near = 0
+    # Of the completion before: its group, the first flow of its repetition, how many rows that has, and where
+    # they are. Neighbours are mostly of one.
+    group = -1
+    first = np.int64(0)
+    rows = np.int64(0)
+    info = np.int64(0)
     sum_a = state.digest[DIGEST_A]
     sum_b = state.digest[DIGEST_B]
     for k in range(number):
@@ -185,9 +191,14 @@ def count(state: State, handle: I32, index: I64, start: I64, time: I64, cause: I
         sum_b += mix(hashed ^ GOLDEN)
         if flow >= h.react_from:
             _react_later(state, handle[k], flow, time[k], cause[k])
-        near = _block_of(state, handle[k], flow, near)
-        block = state.blocks[near]
-        one = state.info[h.info + block.row + (flow - block.base) % block.rows]
+        if handle[k] != group or not first <= flow < first + rows:
+            near = _block_of(state, handle[k], flow, near)
+            block = state.blocks[near]
+            group = handle[k]
+            rows = np.int64(block.rows)
+            first = flow - (flow - block.base) % rows
+            info = np.int64(h.info + block.row)
+        one = state.info[info + flow - first]
         h.left -= 1
         if h.left == 0:
             let_go(state, handle[k])

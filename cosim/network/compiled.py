@@ -49,14 +49,14 @@ from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 # Bins double when a run outgrows them: a first one of 65 ns wastes nothing on runs of a microsecond.
-_FIRST_BIN_PS = 1 << 16
+_FIRST_BIN_BITS = 16
 _BIN_CELLS = 1 << 22  # of 8 bytes, all links together
 _MOST_EXPECTED = 1 << 22  # flows that room is made for ahead
 _FIRST_ROOM = 1 << 12  # the same, before a run: single messages are rarely under way all at once
 FIRST_PATHS = 1 << 10
 """Of rows, that there is room for before any are bound."""
-ONE_BIN_PS = 1 << 61
-"""Two such bins hold all of time: for the statistics of a copy, which nobody reads."""
+ONE_BIN_BITS = 61
+"""Two bins of 2^61 ps hold all of time: for the statistics of a copy, which nobody reads."""
 
 
 def live(array: NDArray[Any], used: int) -> NDArray[Any]:
@@ -145,7 +145,7 @@ class CompiledNetwork(NetworkSimulator):
         # No reaction is awaited yet, and a loop gives control back to report once this many have completed.
         state["bound"] = NEVER
         state["report_at"] = REPORT_LIMIT
-        state["bin_ps"] = _FIRST_BIN_PS
+        state["bin_bits"] = _FIRST_BIN_BITS
         self._arrays = GrowingArrays(
             {
                 "state": state,
@@ -451,7 +451,7 @@ class CompiledNetwork(NetworkSimulator):
         state = arrays["state"].copy()
         pending = arrays["pending"][: int(state["num_pending"][0])]
         # The copy counts nothing: bins, bytes of links and what is pending belong to the run itself.
-        state["looking"], state["num_pending"], state["bin_ps"] = 1, 0, ONE_BIN_PS
+        state["looking"], state["num_pending"], state["bin_bits"] = 1, 0, ONE_BIN_BITS
         state["bound"] = int(pending["time"].min()) if len(pending) else NEVER
         links = self._topology.num_links
         ahead = {
@@ -496,7 +496,7 @@ class CompiledNetwork(NetworkSimulator):
         own = np.asarray if self._closed else np.array
         return NetworkStatistics(
             link_bytes=own(arrays["link_bytes"]),
-            bin_ps=int(state["bin_ps"]),
+            bin_ps=1 << int(state["bin_bits"]),
             busy_ps=own(arrays["link_busy"]),
             flows_started=int(state["num_started"]),
             flows_completed=int(state["num_completed"]),

@@ -24,7 +24,7 @@ STATE = np.dtype(
         ("num_started", "i8"),
         ("num_completed", "i8"),
         ("num_events", "i8"),
-        ("bin_ps", "i8"),
+        ("bin_bits", "i8"),
         ("looking", "i8"),
         ("too_late", "i8"),
         ("next", "i8"),
@@ -32,9 +32,10 @@ STATE = np.dtype(
 )
 """``bound``: the first time at which a completion's reaction could matter. ``report_at``: pending completions
 to stop at. ``instant``: the time of the instant under way, ``serial`` its number, ``instant_size`` its
-events, of which ``cursor`` are done. ``looking``: 1 where the loop runs on a copy, to find its first
-completion (``bound``, then). ``too_late``: 1 where something would complete at :data:`~cosim.units.NEVER` or
-later. ``next``: where a loop that is done would go on, :data:`~cosim.units.NEVER` where nothing is left."""
+events, of which ``cursor`` are done. A bin is 2^``bin_bits`` ps wide: a division would take longer than all
+else that counts a link's use. ``looking``: 1 where the loop runs on a copy, to find its first completion
+(``bound``, then). ``too_late``: 1 where something would complete at :data:`~cosim.units.NEVER` or later.
+``next``: where a loop that is done would go on, :data:`~cosim.units.NEVER` where nothing is left."""
 
 DONE, NEED_CALENDAR, NEED_PENDING, NEED_MORE, NEED_COMPILER, TOO_LATE = 0, 10, 11, 12, 13, 19
 REPORT_LIMIT = 1 << 18
@@ -186,19 +187,25 @@ def widen(core: Core) -> None:
     for b in range(half, len(busy)):
         for link in range(busy.shape[1]):
             busy[b, link] = 0
-    core.state[0].bin_ps *= 2
+    core.state[0].bin_bits += 1
+
+
+@inlined
+def bins_end(core: Core) -> int:
+    """The time up to which there are bins."""
+    return int(np.int64(len(core.link_busy)) << core.state[0].bin_bits)
 
 
 @inlined
 def add_busy(core: Core, link: int, start: int, duration: int) -> None:
     """Count a link as busy in [start, start + duration)."""
     busy = core.link_busy
-    while start + duration > len(busy) * core.state[0].bin_ps:
+    while start + duration > bins_end(core):
         widen(core)
-    width = core.state[0].bin_ps
-    b = start // width
+    bits = core.state[0].bin_bits
+    b = start >> bits
     while duration > 0:
-        part = min(duration, (b + 1) * width - start)
+        part = min(duration, ((b + 1) << bits) - start)
         busy[b, link] += part
         start += part
         duration -= part
@@ -206,15 +213,16 @@ def add_busy(core: Core, link: int, start: int, duration: int) -> None:
 
 
 @inlined
-def put_share(busy: I64, width: int, b: int, link: int, start: int, end: int, fraction: float) -> None:
+def put_share(busy: I64, bits: int, link: int, start: int, end: int, fraction: float) -> None:
     """Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end.
 
-    ``b`` is the bin of ``start``; there are bins up to ``end``.
+    Bins are 2^``bits`` ps wide, and reach up to ``end``.
     """
     counted = 0
+    b = start >> bits
     stop = start
     while stop < end:
-        stop = min(end, (b + 1) * width)
+        stop = min(end, (b + 1) << bits)
         # Rounded from the start on, not bin by bin, so that bins add up to the whole.
         total = int((stop - start) * fraction + 0.5)
         busy[b, link] += total - counted
@@ -225,11 +233,9 @@ def put_share(busy: I64, width: int, b: int, link: int, start: int, end: int, fr
 @once
 def add_share(core: Core, link: int, start: int, end: int, fraction: float) -> None:
     """Count a fraction of a link as busy in [start, end), in bins that reach so far, made here."""
-    busy = core.link_busy
-    while end > len(busy) * core.state[0].bin_ps:
+    while end > bins_end(core):
         widen(core)
-    width = core.state[0].bin_ps
-    put_share(busy, width, start // width, link, start, end, fraction)
+    put_share(core.link_busy, core.state[0].bin_bits, link, start, end, fraction)
 
 
 class Reported(Arrays):

@@ -281,7 +281,7 @@ class FairShareNetwork(CompiledNetwork):
         busy_ps = so_far.busy_ps.copy() if self._closed else so_far.busy_ps
         copy = self.core().replaced(state=self._arrays["state"].copy(), link_busy=busy_ps)
         settle(copy, self._fluid["links"], int(copy.state["grant"][0]))
-        return replace(so_far, bin_ps=int(copy.state["bin_ps"][0]), busy_ps=busy_ps)
+        return replace(so_far, bin_ps=1 << int(copy.state["bin_bits"][0]), busy_ps=busy_ps)
 
 
 class FairShare(NetworkSpec):

@@ -27,14 +27,7 @@ from cosim.network.analytical import AnalyticalNetwork, bytes_per_ns
 from cosim.network.arrays import Arrays
 from cosim.network.calendar import free, take_instant
 from cosim.network.contract import NetworkSpec
-from cosim.network.core import (
-    DONE,
-    NEED_PENDING,
-    Core,
-    complete,
-    release,
-    widen,
-)
+from cosim.network.core import DONE, NEED_PENDING, Core, bins_end, complete, release, widen
 from cosim.network.flows import F64, I32
 from cosim.network.jit import compiled, inlined, once
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
@@ -48,7 +41,7 @@ def spread(core: Core, whole: I32) -> None:
     busy = core.link_busy
     for b in range(len(busy)):
         for link in range(busy.shape[1]):
-            busy[b, link] += whole[b, link] * core.state[0].bin_ps
+            busy[b, link] += np.int64(whole[b, link]) << core.state[0].bin_bits
             whole[b + 1, link] += whole[b, link]
             whole[b, link] = 0
     for link in range(busy.shape[1]):
@@ -60,21 +53,21 @@ def _add_busy(core: Core, whole: I32, link: int, start: int, duration: int) -> N
     """Count a link as busy in [start, start + duration), in a time that does not grow with the duration."""
     busy = core.link_busy
     end = start + duration
-    while end > len(busy) * core.state[0].bin_ps:
+    while end > bins_end(core):
         spread(core, whole)
         widen(core)
-    width = core.state[0].bin_ps
-    first = start // width
-    last = end // width
+    bits = core.state[0].bin_bits
+    first = start >> bits
+    last = end >> bits
     if first == last:
         busy[first, link] += duration
         return
-    busy[first, link] += (first + 1) * width - start
+    busy[first, link] += ((first + 1) << bits) - start
     # Bins that it fills are counted where they begin and end, and added up when somebody looks.
     whole[first + 1, link] += 1
     whole[last, link] -= 1
     if last < len(busy):
-        busy[last, link] += end - last * width
+        busy[last, link] += end - (last << bits)
 
 
 class Rates(Arrays):

@@ -7,7 +7,7 @@ a bin are rounded from where a use began on (:func:`cosim.network.core.put_share
 
 from __future__ import annotations
 
-from cosim.network.core import Core, put_share, widen
+from cosim.network.core import Core, bins_end, put_share, widen
 from cosim.network.fluid import Fluid
 from cosim.network.jit import compiled, inlined
 
@@ -33,18 +33,14 @@ def put_uses(core: Core, fluid: Fluid) -> bool:
     last = 0
     for k in range(counts.num_uses):
         last = max(last, fluid.uses[k].end)
-    while last > len(core.link_busy) * core.state[0].bin_ps:
+    while last > bins_end(core):
         if counts.has_put != 0:
             widen(core)
         else:
-            core.state[0].bin_ps *= 2
-    width = core.state[0].bin_ps
-    shift = 0
-    while 1 << shift < width:  # a power of two, by which a division takes longer than all else
-        shift += 1
+            core.state[0].bin_bits += 1
     for k in range(counts.num_uses):
         use = fluid.uses[k]
-        put_share(core.link_busy, width, use.start >> shift, use.link, use.start, use.end, use.fraction)
+        put_share(core.link_busy, core.state[0].bin_bits, use.link, use.start, use.end, use.fraction)
     counts.num_uses = 0
     counts.has_put = 1
     for link in range(len(fluid.links)):  # noqa: SIM110 - compiled

@@ -462,7 +462,7 @@ class CongestionNetwork(CompiledNetwork):
             "queue_max_bytes": peak,
             "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
-        return replace(found, bin_ps=int(core.state["bin_ps"][0]), extra=extra)
+        return replace(found, bin_ps=1 << int(core.state["bin_bits"][0]), extra=extra)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

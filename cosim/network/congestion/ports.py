@@ -102,13 +102,13 @@ def settle_link(core: Core, fluid: CongestionState, link: int, now: int) -> None
         total = _settle_queues(fluid, one, link, begin, now)
         if total == 0.0:
             return
-    bin_ps = core.state[0].bin_ps
+    now_in = now >> core.state[0].bin_bits
     # Within a bin, which is nearly always; what is less than a picosecond of it is carried over in `busy`.
-    if begin // bin_ps == now // bin_ps and now < len(core.link_busy) * bin_ps:
+    if begin >> core.state[0].bin_bits == now_in and now_in < len(core.link_busy):
         part = total / float(one.capacity) + one.busy
         whole = int(part + 1e-6)
         one.busy = part - whole
-        core.link_busy[begin // bin_ps, link] += whole
+        core.link_busy[now_in, link] += whole
     else:
         _spread(core, link, begin, now, total / (float(one.capacity) * float(now - begin)))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.compiled import ONE_BIN_PS
+from cosim.network.compiled import ONE_BIN_BITS
 from cosim.network.congestion.ports import settle_all
 from cosim.network.congestion.state import QUEUE_BINS, CongestionState
 from cosim.network.core import Core
@@ -27,7 +27,7 @@ class LinkWatch:
         self._ports = zeros((len(self._rows),), fluid.ports.dtype)
         self._links = zeros((count,), fluid.links.dtype)
         state = core.state.copy()
-        state["bin_ps"] = ONE_BIN_PS
+        state["bin_bits"] = ONE_BIN_BITS
         self._core = core.replaced(state=state, link_busy=np.zeros((2, count), np.int64))
         histogram = np.zeros((count, QUEUE_BINS))
         self._fluid = fluid.replaced(links=self._links, ports=self._ports, histogram=histogram)
