@@ -65,11 +65,11 @@ def _fill_anew(fluid: Fluid) -> None:
     counts.num_rising = 0
     counts.num_ahead = 0
     # Where flows only left, nothing differs before the first moment at which one of them was frozen.
-    priority = np.int64(counts.first_priority)
+    priority = int(np.int64(counts.first_priority))
     level = counts.first_level
     for d in range(counts.num_dirty):
         if fluid.links[fluid.dirty[d]].dirty != LEFT:
-            priority = np.int64(NONE)
+            priority = NONE
             level = 0.0
     for d in range(counts.num_dirty):
         number = fluid.dirty[d]
