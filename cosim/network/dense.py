@@ -66,14 +66,19 @@ from ``next``, which leads, up to ``end``."""
 HELD = np.dtype([("weight", "f8"), ("number", "i4"), ("at", "i4"), ("count", "i4"), ("differs", "i4")])
 """A link that may be full: its number in the network, its bundles, ``count`` of ``holds`` from ``at``, what
 those weigh, and whether what it carries may be another part of it since the last filling."""
+HOLD = np.dtype([("bundle", "i4"), ("other", "i4")])
+"""A bundle on a link, and the only other link of its path that may be full, or :data:`SEVERAL`: where there
+is one, as on a switch, nothing else need be read to find it. :data:`~cosim.network.fluid.NONE`: none is.
+"""
+SEVERAL = -2
 LINK_NOW = np.dtype([(name, "f8") for name in ("left", "level", "gone", "weight", "capacity")])
 """A link in a filling: see :data:`cosim.network.fluid.LINK`."""
 WORDS, WEIGHT = 5, 3
 """Of such a record, and the one that has the weight."""
 HEAVIEST = 2**53
 """Sums of weights, which are whole, are exact as floats up to this."""
-BLOCK = 512
-"""Bundles whose rates are worked out together: their columns fit into the nearest cache."""
+BLOCK = 256
+"""Bundles whose rates are worked out together: their ten columns fit into the nearest cache."""
 
 
 class Dense(Arrays):
@@ -117,7 +122,7 @@ class Dense(Arrays):
     held: Records
     now: Records
     on: I32
-    holds: I32
+    holds: Records
     order: I32
     reached: F64
     frozen: I32
@@ -157,7 +162,7 @@ def rows_for(num_flows: int, num_links: int, num_members: int) -> Dense:
         now=now,
         words=now.view(np.float64),
         on=np.zeros(num_members, np.int32),
-        holds=np.zeros(num_members, np.int32),
+        holds=np.zeros(num_members, HOLD),
         order=np.zeros(num_links, np.int32),
         reached=np.zeros(num_links),
         saved=np.zeros(MOST_SAVED * num_links * WORDS),

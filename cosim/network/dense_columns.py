@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.dense import BLOCK, MOST_SAVED
+from cosim.network.dense import BLOCK, MOST_SAVED, SEVERAL
 from cosim.network.drains import drain_time
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
@@ -231,7 +231,13 @@ def _list_bundles(fluid: Fluid) -> None:
         bundle = dense.bundles[b]
         for k in range(bundle.at, bundle.at + bundle.count):
             held = dense.held[dense.on[k]]
-            dense.holds[held.at + held.count] = b
+            hold = dense.holds[held.at + held.count]
+            hold.bundle = b
+            hold.other = SEVERAL
+            if bundle.count == 1:
+                hold.other = NONE
+            elif bundle.count == 2:
+                hold.other = dense.on[2 * bundle.at + 1 - k]
             held.count += 1
 
 

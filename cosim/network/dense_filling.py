@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.network.calendar import Records
-from cosim.network.dense import GONE, RISING, WORDS
+from cosim.network.dense import GONE, RISING, SEVERAL, WORDS
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
 from cosim.network.levels import full_at, lose
@@ -54,6 +54,17 @@ def _bring_next(fluid: Fluid, k: int, window: int) -> float:
 
 
 @inlined
+def _take(fluid: Fluid, other: int, level: float, weight: float) -> bool:
+    """A bundle on a link is frozen; False where that link was full before."""
+    link = fluid.dense.now[other]
+    if _is_full_before(link, level):
+        return False
+    lose(link, level, weight)
+    link.weight -= weight
+    return True
+
+
+@inlined
 def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
     """A link is full: what rises on it is frozen. A link that was full before, or :data:`NONE`."""
     dense = fluid.dense
@@ -62,28 +73,32 @@ def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
     k = np.int64(dense.held[local].at)
     first = k
     while rising > 0:
-        b = dense.holds[k]
+        hold = dense.holds[k]
+        b = np.int64(hold.bundle)
         if dense.fresh[b] >= 0.0:
             k += 1
             continue
         bundle = dense.bundles[b]
         weight = bundle.weight
-        for hop in range(bundle.at, bundle.at + bundle.count):
-            other = dense.on[hop]
-            if other == local:
-                continue
-            link = dense.now[other]
-            if _is_full_before(link, level):
-                return int(other)
-            lose(link, level, weight)
-            link.weight -= weight
+        only = np.int64(hold.other)
+        if only >= 0:
+            if not _take(fluid, only, level, weight):
+                return int(only)
+        elif only == SEVERAL:
+            for hop in range(bundle.at, bundle.at + bundle.count):
+                other = int(np.int64(dense.on[hop]))
+                if other != local and not _take(fluid, other, level, weight):
+                    return other
         dense.fresh[b] = level
         dense.frozen[state.num_frozen] = b
         state.num_frozen += 1
         rising -= weight
         # Those come first that this link has frozen, as it will the next time.
-        dense.holds[k] = dense.holds[first]
-        dense.holds[first] = b
+        ahead = dense.holds[first]
+        hold.bundle = ahead.bundle
+        hold.other = ahead.other
+        ahead.bundle = b
+        ahead.other = only
         first += 1
         k += 1
     dense.now[local].weight = 0.0

@@ -96,7 +96,7 @@ def _see_links(core: Core, fluid: Fluid, now: int) -> None:
         if link.full_priority == NO_CLASS:
             load = 0
             for k in range(held.at, held.at + held.count):
-                b = dense.holds[k]
+                b = dense.holds[k].bundle
                 if dense.num[b] > 0:
                     load += part_of(link.capacity, dense.fresh[b], int(dense.weight[b])) * dense.num[b]
             link.load = load
