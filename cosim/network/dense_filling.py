@@ -80,7 +80,7 @@ def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
             continue
         bundle = dense.bundles[b]
         weight = bundle.weight
-        only = np.int64(hold.other)
+        only = int(np.int64(hold.other))
         if only >= 0:
             if not _take(fluid, only, level, weight):
                 return int(only)
