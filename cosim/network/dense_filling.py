@@ -83,7 +83,7 @@ def _freeze_all(fluid: Fluid, local: int, level: float) -> int:
         only = int(np.int64(hold.other))
         if only >= 0:
             if not _take(fluid, only, level, weight):
-                return int(only)
+                return only
         elif only == SEVERAL:
             for hop in range(bundle.at, bundle.at + bundle.count):
                 other = int(np.int64(dense.on[hop]))

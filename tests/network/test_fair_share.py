@@ -358,6 +358,25 @@ def test_a_change_looks_at_its_own_surroundings_whatever_the_size_of_the_fabric(
     assert more_looked <= 3 * looked
 
 
+def test_a_departure_looks_at_no_flow_that_was_frozen_before_the_one_that_left() -> None:
+    # Six flows that their own links hold back, 21 of 41 GB/s in all, and two that share what is left: one of
+    # them ends after 0.1 ms.
+    own = [6, 5, 4, 3, 2, 1, 100, 100]
+    links = [(k, 8, rate * GB_PER_S, 0) for k, rate in enumerate(own)]
+    network = FairShareNetwork()
+    network.open(graph(10, 10, [*links, (8, 9, 41 * GB_PER_S, 0)]))
+    messages = [Message(10**6 if k == 7 else 10**9, src=k, dst=9) for k in range(8)]
+    flows = batch(groups_of(messages), [(k, 0, 0, 0) for k in range(8)])
+    looked = []
+    for until in (PS_PER_MS // 20, PS_PER_MS):
+        while network.advance(flows, until).granted_ps < until:
+            flows = batch()
+        flows = batch()
+        looked.append(int(network.columns().counts["num_looked"][0]))
+    assert looked == [8, 9]
+    assert network.statistics().flows_completed == 1
+
+
 @many
 @given(world=worlds())
 def test_bytes_are_conserved_and_no_link_exceeds_its_rate(world: World) -> None:
