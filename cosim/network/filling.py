@@ -206,20 +206,24 @@ def _come_by(fluid: Fluid, f: int, priority: int, level: float) -> None:
     if link.visit != visit and not is_before(priority, level, link.full_priority, link.full_level):
         _freeze(fluid, f, level, by)
         return
+    later = 0
     one = fluid.flows[f].member
     while one != NONE:
         number = fluid.members[one].link
         one = fluid.members[one].sibling
         link = fluid.links[number]
-        if link.visit != visit and not is_before(priority, level, link.full_priority, link.full_level):
-            _freeze(fluid, f, level, number)
-            return
+        if link.visit != visit:
+            if not is_before(priority, level, link.full_priority, link.full_level):
+                _freeze(fluid, f, level, number)
+                return
+            later += link.room == 0
     one = fluid.flows[f].member
-    while one != NONE:
+    while later > 0:
         number = fluid.members[one].link
         one = fluid.members[one].sibling
         if fluid.links[number].visit != visit and fluid.links[number].room == 0:
             differ(fluid, number, priority, level)
+            later -= 1
 
 
 @once
