@@ -4,11 +4,11 @@ SimGrid's fluid model: the same flows on the same links and paths, given to both
 flows of equal latency, so that its shares go by nothing else; ``network/optim:Full``, precision 1e-12), as
 ``simgrid.cc`` beside this file has it, and ``fair_share``, by itself (``alone``: the network is given all
 flows at once) and in a whole run of cosim (``run``: the same flows as a ``flow-list``, which is read from a
-file). CPU seconds, the best of three turns, of twenty where SimGrid takes 50 ms at most (of SimGrid one, where that
-takes 30 s), with two runs of ours in each; nothing is compiled in them, and building the topology and SimGrid's platform, with its routes,
-is left out; finding paths is a part of a run. ``x`` is SimGrid's simulation over ``alone``, ``x run``
-SimGrid's with the time in which it reads the flows over ``run``; ``apart`` is the largest relative difference
-of a flow's time.
+file). CPU seconds, the best of three turns, of twenty where SimGrid takes 50 ms at most, with four runs of
+ours in each (of SimGrid one run, where that takes 30 s); nothing is compiled in them, and building the
+topology and SimGrid's platform, with its routes, is left out; finding paths is a part of a run. ``x`` is
+SimGrid's simulation over ``alone``, ``x run`` SimGrid's with the time in which it reads the flows over
+``run``; ``apart`` is the largest relative difference of a flow's time.
 ``looked`` and ``changed``: flows that were looked at, and whose rate changed, for each arrival or departure.
 
 Cases: four flows from each host to as many others, of random sizes; all-to-all of random sizes; arrivals as
@@ -54,6 +54,7 @@ Times = NDArray[np.float64]
 SOURCE = Path(__file__).with_suffix(".cc")
 RATE_BPS, LATENCY_PS = 100e9, 1_000_000
 REPEATS, SHORT_REPEATS, SHORT_CPU_S = 3, 20, 0.05
+OURS_A_TURN = 4
 MOST_CPU_S = 300
 K_OF = {32: 4, 64: 4, 256: 8, 1024: 16}
 """Ports of the fat-tree's switches, by hosts."""
@@ -249,7 +250,7 @@ def measure(case: Case, program: Path, folder: Path) -> Iterator[tuple[float, ..
         for turn in range(repeats):
             if turn > 0 and theirs[0][0] < MOST_CPU_S / 10:
                 theirs.append(by_simgrid(program, topology, flows))
-            for _ in range(2):  # the first one finds in the caches what SimGrid has left there
+            for _ in range(OURS_A_TURN):  # the first one finds in the caches what SimGrid has left there
                 ours.append(by_network(topology, flows))
                 whole.append(by_run(topology, flows, folder))
         start = flows.start_ps / PS_PER_S
