@@ -8,7 +8,7 @@ from cosim.network.calendar import Records
 from cosim.network.fluid import NO_CLASS, NONE, Fluid
 from cosim.network.jit import inlined, internal, once
 from cosim.network.levels import expect, full_at, lose, settle_link
-from cosim.network.moments import is_before, pop_moment, push_moment
+from cosim.network.moments import is_before, pop_moment, push_moment, replace_moment
 from cosim.network.slack import WARY, keep_in_mind, part_of
 
 
@@ -275,20 +275,19 @@ def fill(fluid: Fluid) -> None:
         priority = ahead[0].priority
         level = ahead[0].level
         what = ahead[0].what
+        # A link's moment only moves on while flows are frozen elsewhere, so it is not moved in the heap then,
+        # but looked at when it comes up: once for many flows.
+        if what < 0:
+            link = fluid.links[-1 - what]
+            at = full_at(link) if link.weight != 0 else 0.0
+            if at > level:  # flows on it were frozen since: it comes later
+                replace_moment(ahead, counts.num_ahead, priority, at, what)
+                continue
         counts.num_ahead = pop_moment(ahead, counts.num_ahead)
         if what >= 0:
             _come(fluid, what, priority, level)
-            continue
-        number = -1 - what
-        link = fluid.links[number]
-        # Other links have frozen all of the class that rose here: the link is not full, a class follows.
-        if link.weight == 0:
-            _go_on(fluid, number)
-            continue
-        # A link's moment only moves on while flows are frozen elsewhere, so it is not moved in the heap then,
-        # but looked at when it comes up: once for many flows.
-        at = full_at(link)
-        if at > level:  # flows on it were frozen since: it comes later
-            counts.num_ahead = push_moment(ahead, counts.num_ahead, priority, at, what)
+        elif fluid.links[-1 - what].weight == 0:
+            # Other links have frozen all of the class that rose here: the link is not full, a class follows.
+            _go_on(fluid, -1 - what)
         else:
-            _fill_up(fluid, number, level)
+            _fill_up(fluid, -1 - what, level)

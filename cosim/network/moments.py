@@ -36,13 +36,8 @@ def push_moment(heap: Records, count: int, priority: int, level: float, what: in
 
 
 @internal
-def pop_moment(heap: Records, count: int) -> int:
-    """Remove the first moment of a heap of ``count``; the new count."""
-    count -= 1
-    last = heap[count]
-    priority = last.priority
-    level = last.level
-    what = last.what
+def replace_moment(heap: Records, count: int, priority: int, level: float, what: int) -> None:
+    """Put a moment where the first one of a heap of ``count`` is, which it follows."""
     at = 0
     while True:
         child = 2 * at + 1
@@ -59,4 +54,12 @@ def pop_moment(heap: Records, count: int) -> int:
         _put(heap[at], one.priority, one.level, one.what)
         at = child
     _put(heap[at], priority, level, what)
+
+
+@inlined
+def pop_moment(heap: Records, count: int) -> int:
+    """Remove the first moment of a heap of ``count``; the new count."""
+    count -= 1
+    last = heap[count]
+    replace_moment(heap, count, last.priority, last.level, last.what)
     return count

@@ -45,7 +45,8 @@ def _apply(core: Core, fluid: Fluid, now: int) -> None:
     for k in range(counts.num_kept):
         link = fluid.links[fluid.kept[k]]
         link.kept = 0
-        see_room(link)
+        if link.room == 0:
+            see_room(link)
         settle_use(core, fluid, fluid.kept[k], now)
     # Only now, with all levels known: a level that rose and fell again is no change, and what is left of a
     # flow is rounded once for each change of its rate, however many fillings there were.
