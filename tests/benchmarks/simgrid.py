@@ -229,9 +229,11 @@ def by_run(topology: Topology, flows: Flows, folder: Path) -> float:
             flows.src.tolist(), flows.dst.tolist(), flows.size.tolist(), flows.start_ps.tolist(), strict=True
         )
     ]
-    (folder / "flows.txt").write_text("\n".join([str(len(rows)), *rows]) + "\n")
+    path = folder / "flows.txt"
+    path.write_text("\n".join([str(len(rows)), *rows]) + "\n")
+    named = str(path)
     began = time.process_time()
-    spec = FlowListWorkload(path=str(folder / "flows.txt"), nodes=topology.num_endpoints)
+    spec = FlowListWorkload(path=named, nodes=topology.num_endpoints)
     ranks = np.arange(topology.num_endpoints, dtype=np.int32)
     job = JobInfo("flows", spec.build(HERE), ranks, 1, 0)
     replay(topology, FairShareNetwork(), [job], Planner(CollectiveConfig()))
