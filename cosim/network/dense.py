@@ -37,7 +37,6 @@ MOST_SAVED = 16
 
 STATE = np.dtype(
     [
-        ("lowest", "f8"),
         ("priority", "i8"),
         ("num_bundles", "i8"),
         ("num_left", "i8"),
@@ -53,12 +52,10 @@ STATE = np.dtype(
         ("num_several", "i8"),
     ]
 )
-"""``lowest``: the lowest level of a flow that left since the last filling; the flows' class; bundles, of
-which some have flows ``left``; flows in them; links that may be full, and those aside; of the last filling:
-bundles that it froze, of which so many are the ``same`` as before, and places saved, one for each ``step``
-links.
-``rows``: links of all bundles' paths; the last place of ``hashed`` that is in use; how many bundles had
-several flows.
+"""The flows' class; bundles, of which some have flows ``left``; flows in them; links that may be full, and
+those aside; of the last filling: bundles that it froze, of which so many are the ``same`` as before, and
+places saved, one for each ``step`` links. ``rows``: links of all bundles' paths; the last place of ``hashed``
+that is in use; how many bundles had several flows.
 """
 BUNDLE = np.dtype([("weight", "f8"), ("at", "i4"), ("count", "i4"), ("next", "i4"), ("end", "i4")])
 """What its flows weigh together; its links: ``count`` of ``on``, from ``at``; its flows: places of ``flow``

@@ -236,7 +236,7 @@ def _list_bundles(fluid: Fluid) -> None:
             hold.other = SEVERAL
             if bundle.count == 1:
                 hold.other = NONE
-            elif bundle.count == 2:
+            elif bundle.count == 2:  # the one of both that ``k`` is not
                 hold.other = dense.on[2 * bundle.at + 1 - k]
             held.count += 1
 

@@ -5,8 +5,8 @@ for among a few that follow (``window``), not among all. That it is the next is 
 link that would have been full before the level at which one of its flows is to be frozen, or before it comes
 to its turn, is moved ahead to where it belongs, and it is done again from there.
 
-Nor is it begun at zero: where all flows that have left had a level of ``lowest`` or above, everything was the
-same below it. The filling goes on at the last place saved that is not above.
+Nor is it begun at zero: below the first level at which a flow that has left was frozen everything was the
+same. The filling goes on at the last place saved that is not above.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _unchanged(fluid: Fluid) -> int:
     state = dense.state[0]
     k = 0
     last = state.num_saved * state.step
-    while k < min(last, state.num_links) and dense.reached[k] < state.lowest:
+    while k < min(last, state.num_links) and dense.reached[k] < fluid.counts[0].first_level:
         k += 1
     return int(k)
 

@@ -10,7 +10,7 @@ from cosim.network.dense_filling import fill_all
 from cosim.network.dense_rates import advance, list_next
 from cosim.network.dense_turns import ALWAYS, IN_A_ROW
 from cosim.network.drains import set_drain
-from cosim.network.fluid import NO_CLASS, NONE, Fluid
+from cosim.network.fluid import NO_CLASS, NONE, Fluid, forget_who_left
 from cosim.network.jit import internal, once
 from cosim.network.rates import settle_use
 from cosim.network.slack import NEARLY, WHOLE, part_of
@@ -163,5 +163,5 @@ def share_all(core: Core, fluid: Fluid, now: int) -> None:
     _weigh(fluid, advance(fluid, now))
     if fluid.counts[0].lasted % _SELDOM == 0 and _is_idle(fluid):
         _set_aside(fluid)
-    state.lowest = np.inf
+    forget_who_left(fluid)
     _see_drains(fluid)  # at last: of flows that drain together, another may lead in columns made anew

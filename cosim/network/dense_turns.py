@@ -7,7 +7,7 @@ import numpy as np
 from cosim.network.dense import BLOCK, GONE, HEAVIEST, WEIGHT, WORDS
 from cosim.network.dense_columns import make_columns, put_back
 from cosim.network.drains import drain_time, set_drain
-from cosim.network.fluid import CAME, LEFT, NO_CLASS, NONE, Fluid, mark
+from cosim.network.fluid import CAME, NO_CLASS, NONE, Fluid, mark, only_left
 from cosim.network.jit import inlined, internal, once
 from cosim.units import NEVER
 
@@ -71,9 +71,8 @@ def may_begin(fluid: Fluid) -> bool:
     counts = fluid.counts[0]
     if counts.in_a_row < IN_A_ROW or fluid.balance.counts[0].on != 0:
         return False
-    for d in range(counts.num_dirty):
-        if fluid.links[fluid.dirty[d]].dirty != LEFT:
-            return False
+    if not only_left(fluid):
+        return False
     one = NO_CLASS
     for f in range(counts.flows_used):
         flow = fluid.flows[f]
@@ -113,7 +112,6 @@ def begin(fluid: Fluid) -> None:
     counts.dense = 1
     counts.lasted = 0
     counts.num_columns = counts.flows_used
-    state.lowest = 0.0
     _keep_few_drains(fluid)
 
 
@@ -144,7 +142,6 @@ def take_out(fluid: Fluid, f: int) -> float:
     weight = dense.weight[b]
     level = dense.level[b]
     dense.column[f] = NONE
-    state.lowest = min(state.lowest, level)
     for k in range(bundle.at, bundle.at + bundle.count):
         dense.held[dense.on[k]].weight -= weight
         dense.held[dense.on[k]].differs = 1
@@ -174,11 +171,7 @@ def take_out(fluid: Fluid, f: int) -> float:
 @once
 def may_go_on(fluid: Fluid) -> bool:
     """Whether flows only left since the last filling, which changed enough rates."""
-    counts = fluid.counts[0]
-    for d in range(counts.num_dirty):
-        if fluid.links[fluid.dirty[d]].dirty != LEFT:
-            return False
-    return bool(counts.in_a_row > 0)
+    return bool(only_left(fluid) and fluid.counts[0].in_a_row > 0)
 
 
 @internal

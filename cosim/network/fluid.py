@@ -187,3 +187,19 @@ def mark(fluid: Fluid, link: int, what: int) -> None:
         counts.num_dirty += 1
     if fluid.links[link].dirty < what:
         fluid.links[link].dirty = what
+
+
+@inlined
+def only_left(fluid: Fluid) -> bool:
+    """Whether flows only left links since the last filling: none came, and no link changed."""
+    for d in range(fluid.counts[0].num_dirty):  # noqa: SIM110 - compiled
+        if fluid.links[fluid.dirty[d]].dirty != LEFT:
+            return False
+    return True
+
+
+@inlined
+def forget_who_left(fluid: Fluid) -> None:
+    """What flows that have left had is in the filling now."""
+    fluid.counts[0].first_priority = NO_CLASS
+    fluid.counts[0].first_level = np.inf

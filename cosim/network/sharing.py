@@ -31,7 +31,7 @@ from cosim.network.dense_sharing import share_all
 from cosim.network.dense_turns import begin, end, may_begin, may_go_on, wants_columns, weigh
 from cosim.network.drains import set_drain
 from cosim.network.filling import differ, fill
-from cosim.network.fluid import CAME, LEFT, NO_CLASS, NONE, Fluid
+from cosim.network.fluid import CAME, NONE, Fluid, forget_who_left, only_left
 from cosim.network.jit import once
 from cosim.network.moments import is_before
 from cosim.network.rates import change_rate, rate_of, settle_use
@@ -68,10 +68,9 @@ def _fill_anew(fluid: Fluid) -> None:
     # Where flows only left, nothing differs before the first moment at which one of them was frozen.
     priority = int(np.int64(counts.first_priority))
     level = counts.first_level
-    for d in range(counts.num_dirty):
-        if fluid.links[fluid.dirty[d]].dirty != LEFT:
-            priority = NONE
-            level = 0.0
+    if not only_left(fluid):
+        priority = NONE
+        level = 0.0
     for d in range(counts.num_dirty):
         number = fluid.dirty[d]
         link = fluid.links[number]
@@ -88,8 +87,7 @@ def _fill_anew(fluid: Fluid) -> None:
         elif not is_before(link.full_priority, link.full_level, priority, level):
             differ(fluid, number, priority, level)
     counts.num_dirty = 0
-    counts.first_priority = NO_CLASS
-    counts.first_level = np.inf
+    forget_who_left(fluid)
     fill(fluid)
     for k in range(counts.num_found):
         fluid.flows[fluid.found[k]].level = fluid.flows[fluid.found[k]].fresh
