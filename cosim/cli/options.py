@@ -23,9 +23,26 @@ ScenarioOrSweep = Annotated[
     Path | None,
     typer.Argument(help="A scenario or a sweep (YAML).", metavar="SCENARIO", show_default=False),
 ]
+
+
+def _folder(text: str) -> Path:
+    """A folder to write to, which has a name: the path of no name is the working folder."""
+    if not text:
+        raise typer.BadParameter("the folder to write to has no name")
+    return Path(text)
+
+
 RunFolder = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Write summary, columns, timeline (Perfetto) and scenario here."),
+    typer.Option(
+        metavar="DIR",
+        help="Write summary, columns, timeline (Perfetto) and scenario here.",
+        parser=_folder,
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="With --out: replace files of these names that cosim did not write."),
 ]
 Release = Annotated[
     str | None,

@@ -44,6 +44,7 @@ def run(
     again: options.Again = False,
     executor: options.ExecutorName = None,
     allow_large: options.AllowLarge = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
     from cosim.experiment import run as experiment
@@ -69,6 +70,7 @@ def run(
             executor=executor,
             workers=workers or _cores(source, executor),
             allow_large=allow_large,
+            overwrite=overwrite,
             progress=bar.show,
         )
     _print(done, as_json, quiet)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from cosim.errors import InputError, Location
+from cosim.files.folder import disown, own
 
 if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 LOG_FILE = "injections.log"
 UNFINISHED_FILE = "unfinished.json"
+UNFINISHED_FILES = UNFINISHED_FILE, LOG_FILE
 
 
 def keep_log(network: NetworkSimulator, scenario: Scenario, directory: str | Path) -> None:
@@ -33,6 +35,7 @@ def keep_log(network: NetworkSimulator, scenario: Scenario, directory: str | Pat
         "base": str(scenario.base.resolve()),
         "scenario": scenario.as_written(),
     }
+    own(target, UNFINISHED_FILES)
     (target / UNFINISHED_FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
     elsewhere.log_to(target / LOG_FILE)
 
@@ -77,8 +80,11 @@ def go_on(network: NetworkSimulator, directory: str | Path) -> None:
 
 def finished(directory: str | Path) -> None:
     """The results are written: what was kept for going on is not needed any more."""
-    for name in (UNFINISHED_FILE, LOG_FILE):
-        (Path(directory) / name).unlink(missing_ok=True)
+    target = Path(directory)
+    if (target / UNFINISHED_FILE).exists():
+        for name in UNFINISHED_FILES:
+            (target / name).unlink(missing_ok=True)
+        disown(target, UNFINISHED_FILES)
 
 
 def _elsewhere(network: NetworkSimulator) -> NetworkSimulator | None:

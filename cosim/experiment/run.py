@@ -61,6 +61,7 @@ def run(
     executor: Executor | Mapping[str, Any] | str | None = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
+    overwrite: bool = ...,
     progress: OnProgress | None = ...,
 ) -> SweepRun: ...
 @overload
@@ -78,6 +79,7 @@ def run(
     figure: str | Path | None = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
+    overwrite: bool = ...,
     progress: OnProgress | None = ...,
 ) -> Run | StoredRun: ...
 @overload
@@ -96,6 +98,7 @@ def run(
     figure: str | Path | None = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
+    overwrite: bool = ...,
     progress: OnProgress | None = ...,
 ) -> Run: ...
 @plugin_errors()
@@ -117,6 +120,7 @@ def run(
     executor: Executor | Mapping[str, Any] | str | None = None,
     workers: int | None = None,
     allow_large: bool = False,
+    overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> Run | StoredRun | SweepRun | NetworkComparison:
     """Run a scenario or a sweep.
@@ -158,6 +162,8 @@ def run(
         Of a sweep: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
     allow_large
         Run also what would take more than this machine's memory, or hours, by an estimate.
+    overwrite
+        Replace files in ``out`` that cosim did not write, and that have the names of results.
     progress
         Called now and then with ``done``, ``total`` and ``text``. What it raises ends the run;
         KeyboardInterrupt keeps what was computed.
@@ -234,6 +240,7 @@ def run(
                     again=again,
                     executor=read_executor(executor),
                     workers=workers,
+                    overwrite=overwrite,
                     progress=progress,
                 )
         scenario = scenario_or_sweep
@@ -256,6 +263,7 @@ def run(
             open_loop=open_loop,
             what_matters=what_matters,
             figure=figure,
+            overwrite=overwrite,
             progress=progress,
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from cosim.errors import ScenarioError
-from cosim.files.folder import forget, written_whole
+from cosim.files.folder import written_whole
 
 if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 TIMELINE_FILE = "timeline.json"
 
 
-def prepare(target: Path, scenario: Scenario, *, resume: bool) -> None:
-    """See, before the run and not after it, that its messages can be written; forget an earlier run.
+def check_messages(scenario: Scenario) -> None:
+    """See, before the run and not after it, that its messages can be written.
 
     Raises
     ------
@@ -28,12 +28,10 @@ def prepare(target: Path, scenario: Scenario, *, resume: bool) -> None:
     from cosim.results.store import check_format
 
     check_format(scenario.record.messages or None)
-    if not resume:
-        forget(target, run_files())
 
 
 def run_files() -> tuple[str, ...]:
-    """Every file that a run's folder may have; the first is written last."""
+    """Every file that a run's folder may have."""
     from cosim.results.store import COLUMNS_FILE, MESSAGE_FILES, SCENARIO_FILE, SUMMARY_FILE
 
     return SUMMARY_FILE, COLUMNS_FILE, SCENARIO_FILE, TIMELINE_FILE, *MESSAGE_FILES.values()
@@ -41,6 +39,7 @@ def run_files() -> tuple[str, ...]:
 
 def write_run(run: Run, target: Path) -> Path:
     """Write everything to a folder that is held (:func:`~cosim.files.folder.claimed`): all of it or nothing.
+    An earlier run stays there until then.
 
     Raises
     ------

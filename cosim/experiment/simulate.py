@@ -110,18 +110,20 @@ class Run(RunTables):
 
         return traffic_matrix(self.records.traffic, self.records.jobs[job], over_time=over_time)
 
-    def save(self, directory: str | Path) -> Path:
+    def save(self, directory: str | Path, *, overwrite: bool = False) -> Path:
         """Write summary, columns, timeline, the scenario as resolved, and the messages if recorded.
 
         Raises
         ------
         InputError
-            The folder can't be written, or another run writes to it.
+            The folder can't be written, another run writes to it, or it holds files of these names that
+            cosim did not write (``overwrite`` replaces them).
         """
-        from cosim.experiment.save import write_run
+        from cosim.experiment.save import run_files, write_run
         from cosim.files.folder import claimed
 
-        with claimed(directory) as target:
+        inputs = [self.scenario.source] if self.scenario.source else []
+        with claimed(directory, run_files(), inputs=inputs, overwrite=overwrite) as target:
             return write_run(self, target)
 
     def draw(self, path: str | Path) -> Path:
@@ -209,6 +211,7 @@ def run_scenario(
     open_loop: Changes | None = None,
     what_matters: bool = False,
     figure: str | Path | None = None,
+    overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> Run | StoredRun:
     """Run one scenario; the parameters are those of :func:`cosim.run`, ``resume`` goes on with ``out``.
@@ -228,7 +231,7 @@ def run_scenario(
     messages = messages or figure is not None or open_loop is not None
 
     def make() -> Run:
-        done = _run_once(scenario, out, resume, messages, progress)
+        done = _run_once(scenario, out, resume, overwrite, messages, progress)
         if not done.interrupted:
             _run_beside(done, alone, open_loop, what_matters, progress)
         return done
@@ -237,7 +240,7 @@ def run_scenario(
         from cosim.experiment.store.single import through_store
 
         again = again or messages or alone or what_matters
-        done = through_store(store, scenario, out, make, again=again)
+        done = through_store(store, scenario, out, make, again=again, overwrite=overwrite)
     else:
         done = make()
     if figure is not None and isinstance(done, Run):
@@ -249,6 +252,7 @@ def _run_once(
     scenario: Scenario,
     out: str | Path | None,
     resume: bool,
+    overwrite: bool,
     messages: bool,
     progress: OnProgress | None,
 ) -> Run:
@@ -256,7 +260,7 @@ def _run_once(
 
     if out is None:
         return _run_built(scenario, build(scenario), messages, progress)
-    return _run_into(out, scenario, resume, messages, progress)
+    return _run_into(out, scenario, resume, overwrite, messages, progress)
 
 
 def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnProgress | None) -> Run:
@@ -276,18 +280,25 @@ def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnPro
 
 
 def _run_into(
-    out: str | Path, scenario: Scenario, resume: bool, messages: bool, progress: OnProgress | None
+    out: str | Path,
+    scenario: Scenario,
+    resume: bool,
+    overwrite: bool,
+    messages: bool,
+    progress: OnProgress | None,
 ) -> Run:
     """A run and its folder, which nobody else writes to until it is there."""
     from cosim.experiment import resume as unfinished
     from cosim.experiment.build import build
     from cosim.experiment.progress import told_in
-    from cosim.experiment.save import prepare, write_run
+    from cosim.experiment.save import check_messages, run_files, write_run
     from cosim.files.folder import claimed
 
     built = build(scenario)
-    with claimed(out) as target:
-        prepare(target, scenario, resume=resume)
+    check_messages(scenario)
+    names = [*run_files(), *unfinished.UNFINISHED_FILES]
+    inputs = [scenario.source] if scenario.source else []
+    with claimed(out, names, inputs=inputs, overwrite=overwrite) as target:
         if resume:
             unfinished.go_on(built.network, target)
         else:

@@ -144,6 +144,14 @@ class Sweep(Spec):
             )
         return self
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that it was read from."""
+        found = [] if self._document is None or not self._document.file else [Path(self._document.file)]
+        if isinstance(self.scenario, str):
+            found.append(self._base / self.scenario)
+        return found
+
     def chosen(self) -> dict[str, Choices]:
         """The axes, with what ``only`` leaves of them."""
         return {

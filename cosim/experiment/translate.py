@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cosim.engine.records import JobInfo
-from cosim.errors import InputError, Location, ScenarioError
+from cosim.errors import InputError, ScenarioError
 from cosim.experiment.build import build
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, load
 from cosim.experiment.simulate import simulate
+from cosim.files.folder import claimed, files_below, files_of, keep_others, written_whole
 from cosim.files.located_yaml import Document
 from cosim.registry import Named, name_of
 from cosim.translation.contract import Format, Progress, no_progress
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 REPORT_FILE = "translation.json"
 """The loss report and the list of files, in the folder that was written."""
 
-_PARTIAL = ".partial"
 _MOST_UNROLLED = 2_000_000
 
 
@@ -135,7 +134,7 @@ def translate(
     to
         A format: its name, ``{"kind": name, option: value}``, or the format itself.
     out
-        A folder: new, empty, or of an earlier translation, whose files are replaced.
+        A folder. Files of an earlier translation there are replaced, others never.
     set
         Changes, as in ``{"jobs[0].iterations": 1}``.
     strict
@@ -168,24 +167,22 @@ def translate(
     name = name_of("cosim.formats", type(chosen)) or type(chosen).__name__
     source = source_of(scenario)
     report = LossReport(name)
-    target = Path(out)
-    before = _prepare(target)
     chosen.examine(source, report)
     if strict:
         report.check_strict()
-    partial_dir = target / _PARTIAL
-    try:
-        shutil.rmtree(partial_dir, ignore_errors=True)
-        partial_dir.mkdir(parents=True)
-        try:
-            chosen.write(source, partial_dir, report, progress)
-            if strict:
-                report.check_strict()
-            files = _move(partial_dir, target, before, report, name)
-        finally:
-            shutil.rmtree(partial_dir, ignore_errors=True)
-    except OSError as error:
-        raise _cannot(target, error) from error
+    inputs = [scenario.source] if scenario.source else []
+    with (
+        claimed(out, [REPORT_FILE], inputs=inputs) as target,
+        written_whole(target, files_of(target)) as part,
+    ):
+        chosen.write(source, part, report, progress)
+        if strict:
+            report.check_strict()
+        files = tuple(files_below(part))
+        told = {"format": name, "files": list(files), "report": report.to_json()}
+        text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        (part / REPORT_FILE).write_text(text, encoding="utf-8")
+        keep_others(target, files)
     return Translation(scenario, chosen, name, target, files, report, source)
 
 
@@ -260,46 +257,3 @@ def _recorded(scenario: Scenario) -> Records:
     built = build(recorded)
     with closing(built.network):
         return simulate(recorded, built).records
-
-
-def _prepare(target: Path) -> list[str]:
-    """Files of an earlier translation, which will be replaced."""
-    if not target.exists():
-        return []
-    if not target.is_dir():
-        raise InputError("is a file; --out wants a folder", location=Location(str(target)))
-    present = {file.name for file in target.iterdir()} - {_PARTIAL}
-    if not present:
-        return []
-    try:
-        told = json.loads((target / REPORT_FILE).read_text(encoding="utf-8"))
-        return [str(name) for name in told["files"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(
-            f"the folder holds {sorted(present)[0]} and no {REPORT_FILE}: not a translation",
-            location=Location(str(target)),
-            hint="name a new or an empty folder",
-        ) from None
-
-
-def _move(
-    partial_dir: Path, target: Path, before: list[str], report: LossReport, name: str
-) -> tuple[str, ...]:
-    files = tuple(
-        sorted(str(file.relative_to(partial_dir)) for file in partial_dir.rglob("*") if file.is_file())
-    )
-    for old in before:
-        place = target / old
-        if target.resolve() in place.resolve().parents:
-            place.unlink(missing_ok=True)
-    for file in files:
-        place = target / file
-        place.parent.mkdir(parents=True, exist_ok=True)
-        (partial_dir / file).replace(place)
-    told = {"format": name, "files": list(files), "report": report.to_json()}
-    (target / REPORT_FILE).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return files
-
-
-def _cannot(target: Path, error: OSError) -> InputError:
-    return InputError(f"can't be written: {error.strerror or error}", location=Location(str(target)))

@@ -19,7 +19,7 @@ from cosim.experiment.sizes import is_large_allowed
 from cosim.experiment.store.runs import Keeper, RunStore, open_store
 from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_trials
 from cosim.experiment.sweep import Sweep
-from cosim.files.folder import claimed, forget
+from cosim.files.folder import claimed
 from cosim.results.render.figure import check_figure
 from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial, kept_folder
 
@@ -35,6 +35,7 @@ def run_sweep(
     again: bool = False,
     executor: Executor | None = None,
     workers: int | None = None,
+    overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> SweepRun:
     """Run every combination with every seed.
@@ -59,6 +60,8 @@ def run_sweep(
     workers
         Without an executor: processes, 1 if not given. With more than one, a script needs
         ``if __name__ == "__main__":``, as for :mod:`multiprocessing`.
+    overwrite
+        Replace files in ``out`` that cosim did not write.
     progress
         Called after each trial.
 
@@ -84,11 +87,10 @@ def run_sweep(
     if out is None:
         result = _run_all(sweep, tasks, runs, again, executor, progress)
     else:
-        with claimed(out) as target:
-            forget(target, SWEEP_FILES)
+        with claimed(out, SWEEP_FILES, inputs=sweep.files, overwrite=overwrite) as target:
             with told_in(target, progress) as told:
                 result = _run_all(sweep, tasks, runs, again, executor, told)
-            _log.info("written to %s: %s", out, ", ".join(file.name for file in result.save(out)))
+            _log.info("written to %s: %s", out, ", ".join(result.write(target)))
     if figure is not None:
         _log.info("drawn: %s", result.draw(figure))
     return result

@@ -17,6 +17,7 @@ import numpy as np
 from cosim.engine.records import MessageRecords, OpRecords, Series
 from cosim.errors import InputError, Location
 from cosim.files import located_yaml
+from cosim.files.folder import settle
 from cosim.results.critical_path import PathStep
 from cosim.results.series import queues_table, rates_table, series_of
 from cosim.results.store import (
@@ -266,6 +267,7 @@ def load_run(directory: str | Path) -> StoredRun:
     path = Path(directory)
     if not path.is_dir():
         raise InputError(f"there is no directory {str(path)!r}", hint="give what `cosim run --out` wrote")
+    settle(path)
     for name in (SUMMARY_FILE, COLUMNS_FILE):
         if not (path / name).is_file():
             raise InputError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import logging
 import math
 import re
 from collections.abc import Sequence
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.errors import InfeasibleError
-from cosim.files.folder import make_folder, written_whole
+from cosim.files.folder import claimed, written_whole
 from cosim.results.measures import MEASURES
+from cosim.results.render.figure import can_draw
 from cosim.results.render.page import Page
 from cosim.results.table import Array, Labels, Table
 
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
 
 RUN_REPORT = "report.html"
 """In the folder of a run that a sweep keeps."""
+_log = logging.getLogger("cosim")
 SWEEP_FILES = ("trials.csv", "table.txt", "figure.csv", "figure.png", "figure.svg")
-"""What a sweep's folder has; with the first, all runs are there."""
+"""What a sweep's folder has."""
 
 _T95 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -308,21 +311,32 @@ class SweepRun:
         ]
         return _csv([head, *rows])
 
-    def save(self, directory: str | Path) -> list[Path]:
+    def save(self, directory: str | Path, *, overwrite: bool = False) -> list[Path]:
         """Write table.txt, trials.csv, figure.csv, figure.png and figure.svg; the files written.
+
+        Without matplotlib there are no figures, which a warning says.
 
         Raises
         ------
         InputError
-            A file can't be written, or matplotlib is not installed (what needs none is written first).
+            A file can't be written, another run writes to the folder, or it holds files of these names that
+            cosim did not write (``overwrite`` replaces them).
         """
-        target = make_folder(directory)
+        with claimed(directory, SWEEP_FILES, overwrite=overwrite) as target:
+            return [target / name for name in self.write(target)]
+
+    def write(self, target: Path) -> list[str]:
+        """The same in a folder that is held (:func:`~cosim.files.folder.claimed`)."""
         texts = {"table.txt": str(self), "trials.csv": self.trials_csv(), "figure.csv": self.figure_csv()}
         with written_whole(target, SWEEP_FILES) as part:
             for name, text in texts.items():
                 (part / name).write_text(text, encoding="utf-8")
-        figures = [self.draw(target / "figure.png"), self.draw(target / "figure.svg")]
-        return [*(target / name for name in texts), *figures]
+            if can_draw():
+                self.draw(part / "figure.png")
+                self.draw(part / "figure.svg")
+            else:
+                _log.warning("no figures: they need matplotlib: pip install '.[plot]'")
+            return [name for name in SWEEP_FILES if (part / name).exists()]
 
     def draw(self, path: str | Path) -> Path:
         """Draw a panel for each measure; png, svg or pdf, as the suffix says.

@@ -1,30 +1,41 @@
-"""A run's folder is of one run, and whole or not there."""
+"""A run's folder: what is there stays until something better is whole, and files of others stay for good."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import cosim
+from cosim.cli import app
 from cosim.errors import InputError, SimulationError
-from cosim.files.folder import claimed
+from cosim.files.folder import MANIFEST, SWAP, claimed, files_of, settle, written_whole
 
 SCENARIO = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
 network: fair_share
 jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
 """
+SWEEP = """
+scenario:
+  topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+  network: congestion_unaware
+  jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+axes: {rate: {topology.rate: [80Gbps, 160Gbps]}}
+"""
 NEVER_ENDS = {"topology.rate": "1bps", "jobs[0].workload.size": "64GB"}
 FILES = ["columns.npz", "scenario.yaml", "summary.json", "timeline.json"]
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.iterdir())
+    return sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
 
 
 def test_only_one_run_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
@@ -32,24 +43,24 @@ def test_only_one_run_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
         cosim.run(SCENARIO, out=tmp_path / "out")
     cosim.run(SCENARIO, out=tmp_path / "out")
     assert files(tmp_path / "out") == FILES
+    assert files_of(tmp_path / "out") == set(FILES)
 
 
-def test_a_mistake_leaves_the_folder_and_a_run_that_fails_no_older_run(tmp_path: Path) -> None:
-    cosim.run(SCENARIO, {"record.messages": True}, out=tmp_path)
-    assert files(tmp_path) == sorted([*FILES, "messages.npz"])
+def test_neither_a_mistake_nor_a_run_that_fails_costs_an_older_run(tmp_path: Path) -> None:
+    first = cosim.run(SCENARIO, {"record.messages": True}, out=tmp_path)
     (tmp_path / "mine.txt").touch()
     with pytest.raises(InputError):
         cosim.run(SCENARIO, {"topology.rate": "fast"}, out=tmp_path)
-    assert cosim.load_run(tmp_path).digest
     with pytest.raises(SimulationError):
         cosim.run(SCENARIO, NEVER_ENDS, out=tmp_path)
-    assert files(tmp_path) == ["mine.txt"]
-    with pytest.raises(InputError, match=r"summary\.json is missing"):
-        cosim.load_run(tmp_path)
+    assert cosim.load_run(tmp_path).digest == first.digest
+    assert files(tmp_path) == sorted([*FILES, "messages.npz", "mine.txt"])
+    cosim.run(SCENARIO, out=tmp_path)  # keeps no messages: those of the older run would not be its own
+    assert files(tmp_path) == sorted([*FILES, "mine.txt"])
 
 
 @pytest.mark.parametrize("at", range(4))
-def test_a_disk_that_fills_leaves_nothing_of_a_run(
+def test_a_disk_that_fills_leaves_the_older_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     done = cosim.run(SCENARIO)
@@ -73,6 +84,144 @@ def test_a_disk_that_fills_leaves_nothing_of_a_run(
         assert ".writing" not in str(caught.value)
     assert files(tmp_path) == FILES
     assert json.loads((tmp_path / "summary.json").read_text())["digest"] == done.digest
+
+
+def test_the_scenario_of_a_run_is_never_replaced_by_its_results(tmp_path: Path) -> None:
+    """``cosim run scenario.yaml --out .`` once deleted scenario.yaml."""
+    mine = tmp_path / "scenario.yaml"
+    mine.write_text(SCENARIO)
+    for overwrite in (False, True):
+        with pytest.raises(InputError, match="is read by this run") as caught:
+            cosim.run(mine, NEVER_ENDS, out=tmp_path, overwrite=overwrite)
+        assert str(mine) in str(caught.value)
+    assert files(tmp_path) == ["scenario.yaml"]
+    assert mine.read_text() == SCENARIO
+
+
+def test_a_run_again_from_its_own_folder_leaves_it(tmp_path: Path) -> None:
+    first = cosim.run(SCENARIO, out=tmp_path)
+    with pytest.raises(InputError, match="is read by this run"):
+        cosim.run(tmp_path / "scenario.yaml", NEVER_ENDS, out=tmp_path)
+    assert cosim.load_run(tmp_path).digest == first.digest
+    assert cosim.run(tmp_path / "scenario.yaml").digest == first.digest
+
+
+@pytest.mark.parametrize("name", ["summary.json", "columns.npz", "messages.parquet", "injections.log"])
+def test_files_of_others_are_replaced_only_where_somebody_says_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match="which cosim did not write") as caught:
+        cosim.run(SCENARIO, out=tmp_path)
+    assert name in str(caught.value)
+    assert "--overwrite" in str(caught.value)
+    assert files(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == "mine"
+    done = cosim.run(SCENARIO, out=tmp_path, overwrite=True)
+    assert cosim.load_run(tmp_path).digest == done.digest
+
+
+def test_a_link_that_leads_nowhere_is_somebodys_too(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(InputError, match="which cosim did not write"):
+        cosim.run(SCENARIO, out=tmp_path)
+    assert not (tmp_path / "elsewhere.json").exists()
+
+
+def test_a_sweep_keeps_files_of_others_and_its_own_until_new_ones_are_whole(tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "table.txt").write_text("mine")
+    with pytest.raises(InputError, match="which cosim did not write"):
+        cosim.run(path, out=tmp_path / "out")
+    cosim.run(path, out=tmp_path / "out", overwrite=True)
+    written = (tmp_path / "out" / "trials.csv").read_text()
+    with pytest.raises(InputError):
+        cosim.run(path, {"axes.rate": {"topology.rate": ["fast"]}}, out=tmp_path / "out")
+    assert (tmp_path / "out" / "trials.csv").read_text() == written
+
+
+def test_the_command_says_what_it_would_replace(tmp_path: Path) -> None:
+    scenario = tmp_path / "ring.yaml"
+    scenario.write_text(SCENARIO)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "timeline.json").write_text("mine")
+    cli = CliRunner()
+    refused = cli.invoke(app, ["run", str(scenario), "--out", str(tmp_path / "out")])
+    assert isinstance(refused.exception, InputError)
+    assert "timeline.json" in str(refused.exception)
+    nameless = cli.invoke(app, ["run", str(scenario), "--out", ""])
+    assert nameless.exit_code == 2
+    assert "no name" in nameless.output
+    done = cli.invoke(app, ["run", str(scenario), "-q", "--out", str(tmp_path / "out"), "--overwrite"])
+    assert done.exit_code == 0
+
+
+NAMES = ("a", "b", "c")
+_WRITES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "open"}
+
+
+def write(target: Path, number: int, which: str) -> None:
+    with claimed(target, NAMES), written_whole(target, NAMES) as part:
+        for name in which:
+            (part / name).write_text(f"{name}{number}")
+
+
+def read(target: Path) -> dict[str, str]:
+    settle(target)
+    return {name: (target / name).read_text() for name in NAMES if (target / name).exists()}
+
+
+def dies_at(step: int, target: Path) -> bool:
+    """Whether a process that writes dies at its operation of this number on files; without a trace."""
+    child = os.fork()
+    if not child:
+        count = 0
+
+        def hook(event: str, _: tuple[Any, ...]) -> None:
+            nonlocal count
+            count += event in _WRITES
+            if event in _WRITES and count == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.addaudithook(hook)
+            write(target, 2, "ac")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
+
+
+def test_whoever_is_killed_anywhere_leaves_the_older_results_or_the_new_ones(tmp_path: Path) -> None:
+    older, newer = {"a": "a1", "b": "b1"}, {"a": "a2", "c": "c2"}
+    seen = []
+    for step in range(1, 200):
+        target = tmp_path / str(step)
+        write(target, 1, "ab")
+        died = dies_at(step, target)
+        seen.append(read(target))
+        assert seen[-1] in (older, newer), step
+        write(target, 3, "b")
+        assert read(target) == {"b": "b3"}
+        assert {file.name for file in target.iterdir()} == {"b", MANIFEST}
+        if not died:
+            break
+    assert seen[0] == older
+    assert seen[-1] == newer
+    assert len(seen) > 12  # steps, of which some come after the one that decides
+
+
+def test_a_manifest_that_was_edited_gives_nothing_away(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / MANIFEST).write_text('{"files": ["../mine/a"]}')
+    (tmp_path / "out" / SWAP).write_text('{"part": "../mine", "files": ["a"], "gone": ["../mine/a"]}')
+    write(tmp_path / "out", 1, "b")
+    assert read(tmp_path / "out") == {"b": "b1"}
+    assert (tmp_path / "mine" / "a").read_text() == "mine"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"scenario": {}, "base": 3, "name": "x"}', "[" * 100_000])

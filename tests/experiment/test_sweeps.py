@@ -84,7 +84,7 @@ def test_one_command_gives_table_figure_and_csv(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "question: 12 runs, 3 seeds" in result.stdout
     assert sorted(p.name for p in out.iterdir()) == [
-        "figure.csv", "figure.png", "figure.svg", "table.txt", "trials.csv",
+        ".cosim-files.json", "figure.csv", "figure.png", "figure.svg", "table.txt", "trials.csv",
     ]  # fmt: skip
     rows = list(csv.DictReader(io.StringIO((out / "figure.csv").read_text())))
     first = next(

@@ -13,6 +13,7 @@ from typing import Any
 
 import cosim
 from cosim.context import Context
+from cosim.files.folder import MANIFEST
 from cosim.formats.chakra.read import ChakraWorkload, RemoteMemory
 from cosim.formats.flow_list.read import FlowListWorkload
 from cosim.formats.goal.read import GoalWorkload
@@ -61,7 +62,7 @@ def written(name: str) -> Mapping[str, bytes]:
         folder = Path(place)
         cosim.translate(cosim.loads(_SEEDS), name, folder)
         files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
-        files.pop("translation.json")
+        del files["translation.json"], files[MANIFEST]
         READERS[name](folder)
     return files
 

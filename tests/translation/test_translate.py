@@ -17,6 +17,7 @@ import cosim
 from cosim.cli import app
 from cosim.errors import CosimError, InputError
 from cosim.experiment.translate import REPORT_FILE, find_format
+from cosim.files.folder import MANIFEST
 from cosim.formats.htsim.file import Matrix, read_matrix
 from cosim.registry import GROUPS, find, names
 from cosim.translation.contract import Format, Progress
@@ -131,18 +132,23 @@ def test_a_second_translation_replaces_the_first_and_nothing_else(tmp_path: Path
     small = scenario()
     cosim.translate(small, "goal", tmp_path)
     cosim.translate(small, "flow-list", tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["flow.txt", REPORT_FILE]
-    (tmp_path / REPORT_FILE).unlink()
-    with pytest.raises(InputError, match="not a translation"):
-        cosim.translate(small, "goal", tmp_path)
-    assert (tmp_path / "flow.txt").exists()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [MANIFEST, "flow.txt", REPORT_FILE]
+
+
+@pytest.mark.parametrize("name", ["schedule.goal", REPORT_FILE])
+def test_a_translation_replaces_no_file_of_others(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=f"holds {name}, which cosim did not write"):
+        cosim.translate(scenario(), "goal", tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
 
 
 def test_a_report_s_list_can_t_reach_out_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     out = tmp_path / "out"
     out.mkdir()
-    (out / REPORT_FILE).write_text(json.dumps({"files": ["../mine.txt"]}))
+    (out / MANIFEST).write_text(json.dumps({"files": ["../mine.txt"]}))
     cosim.translate(scenario(), Pairs(), out)
     assert (tmp_path / "mine.txt").read_text() == "keep"
 

@@ -20,6 +20,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from cosim.files.folder import MANIFEST, SWAP
+
 _WRITES = os.O_WRONLY | os.O_RDWR
 _CACHES = (".nbi", ".nbc", ".pyc", ".tally")
 """Files of compiled code, and of how long was interpreted without: any run may write them."""
@@ -52,7 +54,8 @@ class Reads:
 
     def _files(self) -> set[Path]:
         files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.written}
-        return {path for path in files if path.suffix not in _CACHES and not _is_installed(path)}
+        ours = {path for path in files if path.suffix in _CACHES or path.name in (MANIFEST, SWAP)}
+        return {path for path in files - ours if not _is_installed(path)}
 
 
 _reads: ContextVar[Reads | None] = ContextVar("reads", default=None)

@@ -29,7 +29,13 @@ _log = logging.getLogger("cosim")
 
 
 def through_store(
-    place: str | Path, scenario: Scenario, out: str | Path | None, make: Callable[[], Run], *, again: bool
+    place: str | Path,
+    scenario: Scenario,
+    out: str | Path | None,
+    make: Callable[[], Run],
+    *,
+    again: bool,
+    overwrite: bool,
 ) -> Run | StoredRun:
     """The run that a store has, copied to ``out``, or else one that is made and kept there.
 
@@ -41,7 +47,7 @@ def through_store(
         The store can't be read, or ``out`` can't be written; or as ``make`` says.
     """
     store = open_store(place)
-    found = None if again else _stored(store, scenario, out)
+    found = None if again else _stored(store, scenario, out, overwrite)
     if found is not None:
         return found
     began = time.time()
@@ -51,7 +57,7 @@ def through_store(
     return done
 
 
-def _stored(store: RunStore, scenario: Scenario, out: str | Path | None) -> StoredRun | None:
+def _stored(store: RunStore, scenario: Scenario, out: str | Path | None, overwrite: bool) -> StoredRun | None:
     """The run of a scenario, as the store has it, copied to ``out``; None where it isn't there as a whole."""
     question = _question(scenario)
     entry = None if question is None else store.find(question, parts=(SUMMARY_FILE, COLUMNS_FILE))
@@ -71,7 +77,11 @@ def _stored(store: RunStore, scenario: Scenario, out: str | Path | None) -> Stor
     for warning in run.summary.warnings:
         _log.warning(warning)
     if out is not None:
-        with claimed(out) as target, written_whole(target, run_files()) as part:
+        inputs = [scenario.source] if scenario.source else []
+        with (
+            claimed(out, run_files(), inputs=inputs, overwrite=overwrite) as target,
+            written_whole(target, run_files()) as part,
+        ):
             store.copy(entry, part)
         _log.info("written to %s", out)
     return run

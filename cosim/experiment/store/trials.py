@@ -12,14 +12,14 @@ from pathlib import Path
 from cosim.errors import CosimError, InfeasibleError, InputError, RemoteError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.build import build
-from cosim.experiment.save import write_run
+from cosim.experiment.save import run_files, write_run
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run, simulate
 from cosim.experiment.sizes import allowing_large
 from cosim.experiment.store.question import Question, question_of
 from cosim.experiment.store.reads import reading
 from cosim.experiment.store.runs import NewRun, RunStore, kept
-from cosim.files.folder import claimed
+from cosim.files.folder import claimed, own
 from cosim.results.measures import MEASURES
 from cosim.results.summary import Summary
 from cosim.results.sweep import RUN_REPORT, Trial
@@ -140,9 +140,10 @@ def _simulated(task: Task) -> _Made:
 
 
 def _write(run: Run, folder: Path) -> None:
-    with claimed(folder) as target:
+    with claimed(folder, [*run_files(), RUN_REPORT]) as target:
         write_run(run, target)
-    run.report().save(folder / RUN_REPORT)
+        own(target, [RUN_REPORT])
+        run.report().save(target / RUN_REPORT)
 
 
 def _question(scenario: Scenario) -> Question | None:

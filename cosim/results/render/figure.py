@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ MARKERS = "osD^"
 """The next after each round of colours."""
 
 _SPLIT_ROWS = 2
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
 
 
 def check_figure(path: str | Path) -> None:

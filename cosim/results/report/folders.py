@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from cosim.errors import InputError
-from cosim.files.folder import PROGRESS_FILE
+from cosim.files.folder import PROGRESS_FILE, settle
 from cosim.results.render.text import percent
 from cosim.results.report.sweep_data import TRIALS, load_sweep
 from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
@@ -64,6 +64,7 @@ def _folders(folder: Path, deep: int) -> Iterator[Path]:
 def _found(root: Path, folder: Path) -> FoundFolder | None:
     name = str(folder.relative_to(root))
     try:
+        settle(folder)
         if (folder / SUMMARY_FILE).is_file() and (folder / COLUMNS_FILE).is_file():
             file = folder / SUMMARY_FILE
             return FoundFolder(name, folder, "run", _of_run(folder), file.stat().st_mtime)

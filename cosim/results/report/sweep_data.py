@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location
+from cosim.files.folder import settle
 from cosim.files.text import read_text
 from cosim.results.measures import MEASURES
 from cosim.results.sweep import SweepRun, Trial
@@ -78,6 +79,7 @@ def load_sweep(directory: Path) -> SweepRun:
     InputError
         The file can't be read, or is not what a sweep writes.
     """
+    settle(directory)
     path = directory / TRIALS
     rows = list(csv.reader(io.StringIO(read_text(path, InputError))))
     head = rows[0] if rows else []
