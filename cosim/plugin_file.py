@@ -1,8 +1,9 @@
 """Plug-ins from a file: ``{plugin: my.py:MyClass, its settings}``, or ``my.py:MyClass`` alone.
 
-The file is looked for beside the scenario, run once, and run again when it has changed. It may import files
-beside it, at its top: each plug-in has its own, whatever others of that name are about. What it defines is
-found again in other processes by file and name, so that a sweep may hand it to its workers.
+The file is looked for beside the scenario, run once, and run again when it has changed, or the C file that
+one of its classes has for ``kernel``. It may import files beside it, at its top: each plug-in has its own,
+whatever others of that name are about. What it defines is found again in other processes by file and name, so
+that a sweep may hand it to its workers.
 """
 
 from __future__ import annotations
@@ -104,13 +105,25 @@ def _run(place: Path) -> _LoadedFile:
         where = path if line is None else f"{path}:{line}"
         raise ValueError(f"{where}: can't be imported: {_said(error)}") from error
     own = {name, *(one.__name__ for one in beside)}
+    compiled: set[Path] = set()
     for key, value in vars(module).items():
         if isinstance(value, type) and value.__module__ in own:
             _FOUND[value] = f"{path}:{key}"
             if issubclass(value, BaseModel):
                 copyreg.pickle(value, _reduce)
+            compiled |= _compiled_parts(value, place.parent)
     files = [Path(one.__file__) for one in beside if one.__file__ is not None]
+    files += sorted(compiled)
     return _LoadedFile(module, {place: text} | {file: file.read_bytes() for file in files})
+
+
+def _compiled_parts(kind: type, folder: Path) -> set[Path]:
+    """The C file of a control or a balancer, if its class names one that is there."""
+    kernel: Any = getattr(kind, "kernel", None)
+    named = kernel[0] if isinstance(kernel, tuple) and kernel else kernel
+    if not isinstance(named, str) or not named.endswith(".c") or not (folder / named).is_file():
+        return set()
+    return {folder / named}
 
 
 @contextmanager

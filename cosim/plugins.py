@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from cosim.models.frameworks import Megatron
     from cosim.models.job import ModelJob
     from cosim.models.parts import Exchange, Layer, Piece
+    from cosim.network.arrival import ArrivalNetwork, Message
     from cosim.network.balancing.contract import Balancer
     from cosim.network.congestion.contract import Control
     from cosim.network.contract import NetworkSpec
@@ -136,6 +137,7 @@ _FROM = {
     "cosim.models.frameworks": "Megatron",
     "cosim.models.job": "ModelJob",
     "cosim.models.parts": "Exchange Layer Piece",
+    "cosim.network.arrival": "ArrivalNetwork Message",
     "cosim.network.balancing.contract": "Balancer",
     "cosim.network.congestion.contract": "Control",
     "cosim.network.contract": "NetworkSpec",
@@ -182,6 +184,7 @@ __all__ = [
     "Algorithm",
     "AlgorithmError",
     "Arrival",
+    "ArrivalNetwork",
     "AskTell",
     "Balancer",
     "Block",
@@ -230,6 +233,7 @@ __all__ = [
     "LossReport",
     "Megatron",
     "MemorySpec",
+    "Message",
     "Model",
     "ModelJob",
     "ModelWorkload",

@@ -12,13 +12,11 @@ from tests.formats.chakra import small_traces as traces
 from tests.inputs import ROOT
 
 # What tests start imports the cosim that they import, wherever it is started: an installed copy would be
-# another one, and compile its loops anew.
+# another one.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 # And it finds the bytecode that others wrote: without, each process compiles 250 files, a sixth of its time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# What is tested is what large runs are made of, whether or not it is in the cache; see test_twins.
-os.environ.setdefault("COSIM_LOOPS", "compiled")
 # How long an example takes, or is drawn, says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

@@ -48,6 +48,13 @@ Release = Annotated[
     str | None,
     typer.Option(metavar="network|engine", help="Who starts dependent messages; the results are the same."),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="kernel|reference",
+        help="The kernel, or plain SimPy that a debugger can step through; the results are the same.",
+    ),
+]
 Networks = Annotated[
     str | None,
     typer.Option(

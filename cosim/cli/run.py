@@ -30,6 +30,7 @@ def run(
     out: options.RunFolder = None,
     as_json: options.AsJson = False,
     release: options.Release = None,
+    engine: options.Engine = None,
     networks: options.Networks = None,
     vary: options.Vary = None,
     open_loop: options.OpenLoop = None,
@@ -47,6 +48,10 @@ def run(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
+    if scenario is not None and not scenario.exists():
+        from cosim.files.located_yaml import read
+
+        read(scenario)  # refused before a simulator is imported
     from cosim.experiment import run as experiment
     from cosim.experiment.progress import ProgressBar
 
@@ -65,6 +70,7 @@ def run(
             what_matters=what_matters,
             open_loop=open_loop or None,
             figure=figure,
+            engine=engine,
             store=store,
             again=again,
             executor=executor,

@@ -1,23 +1,24 @@
 """WHEN: the replay, closed-loop, on SimPy's clock with a network beside it, and the records it writes.
 
 =======================  =====================================================================
+``reference/``           the same replay in plain SimPy, to read and to check the kernel by
 ``replay``               the run: the front door, and what joins engine, network and SimPy
-``given_ahead``          a run of flows that start at given times: all of them at once
-``timed_flows``          these flows as columns, and as a workload; ``progress``: how far a run is
-``environment``          the SimPy environment that shares its time with a network
-``engine``               jobs in columns; answers what the compiled loop stops for
+``environment``          the SimPy clock, which engine and network run up to
+``engine``               jobs in columns; answers what the kernel's loop stops for
 ``programs``, ``plans``  programs made ready to run, process groups, the plans of collectives
 ``tables``, ``groups``   these as rows of the columns, the former before a run, the latter when met
-``columns``, ``state``   the arrays that grow, and what their rows are
-``loop``                 compiled: instants, rounds of all that ends and all starts
-``ranks``, ``heap``      compiled: what a rank may start; what comes next
-``collectives``          compiled: who meets whom
-``chunks``               compiled: chunks, phases and queues of a collective under way
-``messages``, ``flows``  compiled: sends and receives; flow groups and their flows
-``counters``             compiled: digest, completion times, traffic
-``flow_log``             what those add up to; ``traffic``: over time; ``collective_records``: collectives
+``columns``              the columns that the kernel's loop runs on
+``flow_log``             what completions add up to; ``operation_log``, ``collective_records``
 ``releasing``            dependent flows released in front of a network
+``directing``            somebody else says where and when jobs begin
+``series``               queues and rates over time
 ``stall``                who waits for whom
+``progress``             how far a run is
 ``records``              what is written down
 =======================  =====================================================================
+
+In the kernel (``cosim/kernel/src``), ``engine_loop.c`` is the loop over instants. ``engine_ranks.c`` says
+what a rank may start. ``engine_collectives.c`` has ranks meet, ``engine_chunks.c`` carries a collective.
+``engine_messages.c`` has sends and receives, ``engine_flows.c`` what the network is given,
+``engine_counters.c`` digest and statistics. ``engine_tables.c`` writes what is there before a run.
 """

@@ -15,7 +15,7 @@ from cosim.engine.kinds import kinds
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import I64, CollectiveRecord
 from cosim.engine.rows import order_of_rows
-from cosim.engine.state import COLLECTIVE_LOG, RANK
+from cosim.kernel import record
 
 
 class CollectiveRecords(Sequence[CollectiveRecord]):
@@ -39,7 +39,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
     @cache
     def none(cls) -> CollectiveRecords:
         """Of a run that has no collectives."""
-        return cls(np.zeros(0, COLLECTIVE_LOG), (), (), (), np.zeros(0, RANK))
+        return cls(np.zeros(0, record("ended_collective")), (), (), (), np.zeros(0, record("rank")))
 
     @classmethod
     def of(cls, engine: Engine) -> CollectiveRecords:
@@ -55,7 +55,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
             # They come by time, of which only the order is needed.
             instant = np.cumsum(np.diff(rows["end"], prepend=rows["end"][0]) != 0)
             rows = rows[order_of_rows(instant, job[at], rows["iteration"], rows["number"], order[at])]
-        ranks = engine.columns.arrays["ranks"][: engine.columns.used("ranks")]
+        ranks = engine.columns.ranks[: engine.columns.used("ranks")]
         return cls(rows, comms, engine.groups.planned, engine.jobs, ranks)
 
     def __len__(self) -> int:

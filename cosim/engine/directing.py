@@ -63,7 +63,7 @@ class Directing:
         self._prepare = begin
         self._left: list[set[int]] = [set() for _ in jobs]
         self._starts: dict[int, tuple[int, int]] = {}
-        engine.columns.arrays["jobs"]["directed"][: len(jobs)] = 1
+        engine.columns.jobs["directed"][: len(jobs)] = 1
         engine.on_start = self._start_of
 
     def arrive(self, jobs: Sequence[ReadyJob], now: int) -> None:
@@ -72,7 +72,7 @@ class Directing:
 
     def _start_of(self, rank: int, now: int) -> int:
         """When a rank may begin its next iteration; now, where it is through with all."""
-        row = self._engine.columns.arrays["ranks"][rank]
+        row = self._engine.columns.ranks[rank]
         job, iteration = int(row["job"]), int(row["iteration"]) + 1
         if int(row["oldest"]) == self._jobs[job].info.iterations:
             self._one_less(job, rank, now)

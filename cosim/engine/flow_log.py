@@ -1,132 +1,60 @@
-"""What completions add up to: digest, completion times, traffic, every message if asked for."""
+"""What completions add up to: digest, completion times, traffic, every message if asked for.
+
+They are counted in the kernel (``engine_counters.c``), in the columns that are bound here.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from cosim.engine import counters
-from cosim.engine.columns import Columns
-from cosim.engine.counters import (
-    FCT_BINS,
-    FCT_CARRIES,
-    FCT_CARRY,
-    FCT_MAX,
-    FCT_MIN,
-    FCT_SUM,
-    MESSAGES,
-    SIZE_BITS,
-    fct_edges,
-)
-from cosim.engine.records import FctHistogram, MessageRecords, TrafficRecord
-from cosim.engine.state import ARRIVALS_N, BLOCK, NONE, REACTIONS_N
-from cosim.engine.traffic import PairTraffic
+from cosim.engine.columns import NONE, EngineColumns
+from cosim.engine.records import FctHistogram, ListedBytes, MessageRecords, TrafficRecord
 from cosim.errors import NetworkError, WorkloadError
+from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, Completions, FlowTable
-from cosim.network.held_signals import held_signals
-from cosim.network.jit import compiled
 
 _LONGEST = np.iinfo(np.int64).max
-_DENSE_ENDPOINTS = 4096  # squared, times 4 bytes: 64 MB
-_MOST_LISTED = 1 << 15  # arrivals, of 16 bytes: what is in them is in a cache when it is put into bins
+_FCT_CARRY = 1 << 62
+_CELLS = 1 << 22  # of 8 bytes, all bins and pairs together
+_MOST_BINS = 64
+_FIRST_BIN_BITS = 16  # 65 ns; bins double as a run goes on
+_FIRST_PAIRS = 64
 
 
-@compiled
-def _number_pairs(
-    src: I32, dst: I32, num_endpoints: int, numbers: I32, codes: I64, count: int, out: I64
-) -> int:
-    """Give each row its pair's number, new pairs the next ones, -1 to itself; how many pairs there are."""
-    for k in range(len(src)):
-        if src[k] == dst[k]:
-            out[k] = -1
-            continue
-        code = src[k] * num_endpoints + dst[k]
-        number = numbers[code]
-        if number < 0:
-            number = count
-            numbers[code] = count
-            codes[count] = code
-            count += 1
-        out[k] = number
-    return count
-
-
-def no_counts() -> I64:
-    """The scalars of no completion yet."""
-    counts = np.zeros(8, np.int64)
-    counts[FCT_MIN] = _LONGEST
-    return counts
-
-
-def histogram(counts: I64, fct: I64) -> FctHistogram:
-    """Flow completion times of these scalars and bins."""
-    return FctHistogram(
-        fct_edges(),
-        fct,
-        0 if counts[MESSAGES] == 0 else int(counts[FCT_MIN]),
-        int(counts[FCT_MAX]),
-        int(counts[FCT_SUM]) + int(counts[FCT_CARRIES]) * FCT_CARRY,
-    )
-
-
-class Pairs:
-    """Numbers for (source, destination) endpoint pairs, in order of first use."""
-
-    def __init__(self, num_endpoints: int) -> None:
-        self._endpoints = num_endpoints
-        # A table of all pairs while it takes 64 MB at most: to look one up is one access, in compiled code.
-        dense = num_endpoints <= _DENSE_ENDPOINTS
-        self._dense = np.full(num_endpoints**2, -1, np.int32) if dense else None
-        self._sparse: dict[int, int] = {}
-        self._codes = np.zeros(64, np.int64)
-        self.count = 0
-
-    def numbers(self, src: I32, dst: I32) -> I64:
-        """The pair's number for each row; new pairs get the next ones, an endpoint to itself -1."""
-        if self._dense is None:
-            codes = np.where(src == dst, -1, src.astype(np.int64) * self._endpoints + dst)
-            unique, inverse = np.unique(codes, return_inverse=True)
-            known = [self._sparse.setdefault(c, len(self._sparse)) if c >= 0 else -1 for c in unique.tolist()]
-            self.count = len(self._sparse)
-            return np.array(known, np.int64)[inverse]
-        most = min(self.count + len(src), self._endpoints**2)
-        if most > len(self._codes):
-            # As long as if all of them were new: compiled code can't grow it.
-            self._codes = np.concatenate([self._codes, np.zeros(most, np.int64)])
-        out = np.empty(len(src), np.int64)
-        self.count = int(_number_pairs(src, dst, self._endpoints, self._dense, self._codes, self.count, out))
-        return out
-
-    def endpoints(self) -> tuple[I32, I32]:
-        """(Sources, destinations) by number."""
-        codes = np.array(list(self._sparse), np.int64) if self._dense is None else self._codes[: self.count]
-        return (codes // self._endpoints).astype(np.int32), (codes % self._endpoints).astype(np.int32)
+@cache
+def fct_edges() -> I64:
+    """Edges of the flow completion time bins, ps: exact below 64, then 64 to each power of two."""
+    fine = np.arange(64, dtype=np.int64)
+    coarse = ((np.arange(64, dtype=np.int64) + 64)[None, :] << np.arange(56, dtype=np.int64)[:, None]).ravel()
+    edges = np.append(np.concatenate([fine, coarse]), np.int64(2**62))
+    edges.flags.writeable = False
+    return edges
 
 
 class FlowLog:
-    """Counts what completes, in arrays of ``columns`` that :func:`~cosim.engine.counters.count` fills."""
+    """Binds tables to the pairs of endpoints that they are counted for, and says what was counted."""
 
-    def __init__(self, columns: Columns, num_endpoints: int, *, record_messages: bool = False) -> None:
+    def __init__(self, columns: EngineColumns, *, record_messages: bool = False) -> None:
         self._columns = columns
-        self._counts, self._fct = no_counts(), np.zeros(FCT_BINS, np.int64)
-        columns.replace("counts", self._counts)
-        columns.replace("fct", self._fct)
-        self._pairs = Pairs(num_endpoints)
-        self._traffic = PairTraffic()
+        columns.scalars["fct_min"] = _LONGEST
+        columns.scalars["keeps_messages"] = record_messages
+        columns.traffic.state[0] = (0, _FIRST_PAIRS, _MOST_BINS, _CELLS, _FIRST_BIN_BITS, 0)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._bindings: dict[tuple[int, bytes], int] = {}
-        self._messages: list[tuple[I64, ...]] | None = [] if record_messages else None
 
     @property
     def num_messages(self) -> int:
         """Messages completed so far; marks are none."""
-        return int(self._counts[MESSAGES])
+        return int(self._columns.scalars["messages"])
 
     def blocks(self, table: FlowTable) -> int:
         """Where a table's blocks are; there once."""
         known = self._tables.get(id(table))
         if known is not None:
             return known[1]
-        blocks = np.zeros(len(table.block_repeat), BLOCK)
+        blocks = np.zeros(len(table.block_repeat), record("flow_block"))
         blocks["base"], blocks["row"] = table.block_base[:-1], table.block_row[:-1]
         blocks["rows"] = np.maximum(np.diff(table.block_row), 1)
         first = self._columns.append("blocks", blocks)
@@ -157,62 +85,29 @@ class FlowLog:
         WorkloadError
             A message larger than what is counted.
         """
-        if len(size_bytes) and int(size_bytes.max()) >> SIZE_BITS:
+        if len(size_bytes) and int(size_bytes.max()) >> kernel.SIZE_BITS:
             raise WorkloadError(f"a message of {int(size_bytes.max())} bytes; at most 64 GiB are counted")
-        numbers = self._pairs.numbers(src, dst)
-        self._traffic.expect_pairs(self._pairs.count)
-        return self._columns.append("info", (numbers << SIZE_BITS) | size_bytes)
-
-    def expect(self, count: int) -> None:
-        """Have room for so many more completions."""
-        columns = self._columns
-        columns.reserve("reactions", int(columns.meta[REACTIONS_N]) + count)
-        listed = int(columns.meta[ARRIVALS_N])
-        if listed + count <= len(columns.arrays["arrivals"]):
-            return
-        if listed + count > _MOST_LISTED:
-            with held_signals():
-                self._put_into_bins()
-            listed = 0
-        columns.reserve("arrivals", listed + count)
-
-    def _put_into_bins(self) -> None:
-        """Put all arrivals that are listed into the bins of their pairs."""
-        meta = self._columns.meta
-        self._traffic.put(self._columns.arrays["arrivals"][: int(meta[ARRIVALS_N])])
-        meta[ARRIVALS_N] = 0
+        first, rows = self._columns.extend("info", len(src))
+        ends = np.ascontiguousarray(src, np.int32), np.ascontiguousarray(dst, np.int32)
+        kernel.number_rows(self._columns.traffic, len(src), *ends, np.ascontiguousarray(size_bytes), rows)
+        return first
 
     def count(self, done: Completions) -> None:
-        """Count completions; those that the engine waits for become reactions.
+        """Count completions of a network that isn't the kernel's; those that the engine waits for become
+        reactions.
 
         Raises
         ------
         NetworkError
             Something completed that is not in flight.
         """
-        self.expect(len(done))
-        if self._messages is None:
-            self._count(done)
-            return
-        with held_signals():  # who is interrupted keeps the messages that were counted
-            if self._are_known(done):
-                self._keep(done)
-            self._count(done)
-
-    def _count(self, done: Completions) -> None:
-        wrong = counters.count(
-            self._columns.view(),
-            np.ascontiguousarray(done.handle),
-            np.ascontiguousarray(done.index),
-            np.ascontiguousarray(done.start_ps),
-            np.ascontiguousarray(done.time_ps),
-            np.ascontiguousarray(done.since()),
-            len(done),
-        )
+        columns = done.handle, done.index, done.start_ps, done.time_ps, done.since()
+        given = map(np.ascontiguousarray, columns)
+        wrong = kernel.count_completions(self._columns, len(done), *given)
         if wrong == NONE:
             return
         handle, index = int(done.handle[wrong]), int(done.index[wrong])
-        if not 0 <= handle < len(self._columns.arrays["handles"]):
+        if not 0 <= handle < int(self._columns.scalars["handles_used"]):
             raise NetworkError("the network completed a flow of a group that it was never given")
         if index < 0:
             raise NetworkError("the network completed a flow of a negative number")
@@ -226,70 +121,52 @@ class FlowLog:
             f"the network completed flow {index} of group {handle}, none of whose flows is under way"
         )
 
-    def _are_known(self, done: Completions) -> bool:
-        handles = self._columns.arrays["handles"]
-        if not len(done) or int(done.handle.min()) < 0 or int(done.handle.max()) >= len(handles):
-            return False
-        return bool((done.index >= 0).all() and (handles["left"][done.handle] > 0).all())
-
-    def _keep(self, done: Completions) -> None:
-        assert self._messages is not None
-        one = self._columns.arrays["handles"][done.handle]
-        blocks = self._columns.arrays["blocks"]
-        last = (one["block"] + one["blocks"]).astype(np.int64)
-        at = one["block"].astype(np.int64)
-        # Tables have few blocks and there are many flows: all of them look at their next block at once.
-        for _ in range(int(one["blocks"].max(initial=1)) - 1):
-            step = (at + 1 < last) & (blocks["base"][np.minimum(at + 1, last - 1)] <= done.index)
-            at += step
-        block = blocks[at]
-        row = block["row"] + (done.index - block["base"]) % block["rows"]
-        info = self._columns.arrays["info"][one["info"] + row]
-        kept = info >= 0
-        self._messages.append(
-            tuple(
-                np.asarray(column[kept], np.int64)
-                for column in (
-                    one["key_high"],
-                    one["key_low"] + done.index,
-                    info >> SIZE_BITS,
-                    info & ((1 << SIZE_BITS) - 1),
-                    done.start_ps,
-                    done.time_ps,
-                )
-            )
-        )
-
     def fct(self) -> FctHistogram:
         """Flow completion times so far."""
-        return histogram(self._counts, self._fct.copy())
+        counts = self._columns.scalars
+        shortest = int(counts["fct_min"]) if counts["messages"] else 0
+        total = int(counts["fct_sum"]) + int(counts["fct_carries"]) * _FCT_CARRY
+        return FctHistogram(fct_edges(), self._columns.fct.copy(), shortest, int(counts["fct_max"]), total)
+
+    def _pairs(self) -> tuple[I32, I32]:
+        """(Sources, destinations) of pairs by number."""
+        traffic = self._columns.traffic
+        codes = traffic.codes[: int(traffic.state["num_pairs"][0])]
+        return (codes >> 32).astype(np.int32), (codes & 0xFFFFFFFF).astype(np.int32)
 
     def traffic(self) -> TrafficRecord:
         """Bytes between endpoints over time so far."""
-        self._put_into_bins()
-        src, dst = self._pairs.endpoints()
-        bin_ps, size_bytes = self._traffic.bins(self._pairs.count)
-        return TrafficRecord(bin_ps, src, dst, size_bytes)
+        traffic = self._columns.traffic
+        state = traffic.state[0]
+        src, dst = self._pairs()
+        bins, pairs = int(state["bins"]), int(state["pairs"])
+        found: I64 | ListedBytes
+        if len(traffic.bytes):
+            found = traffic.bytes[: bins * pairs].reshape(bins, pairs)[:, : len(src)]
+        else:
+            listed = traffic.arrivals[: int(state["num_arrivals"])]
+            columns = (listed[name].copy() for name in ("pair", "bin", "bytes"))
+            found = ListedBytes((bins, len(src)), *columns)
+        return TrafficRecord(1 << int(state["bin_bits"]), src, dst, found)
 
     def messages(self) -> MessageRecords | None:
         """Every message, sorted by (end, key), where they were to be recorded."""
-        if self._messages is None:
+        counts = self._columns.scalars
+        if not counts["keeps_messages"]:
             return None
-        high, low, pair, size, start, end = (
-            np.concatenate([np.empty(0, np.int64), *(chunk[c] for chunk in self._messages)]) for c in range(6)
-        )
+        kept = self._columns.kept[: int(counts["num_kept"])]
         # Networks report in no particular order; by key, what ends together is in the same order in every
         # run.
-        order = np.lexsort((low, high, end))
-        src, dst = self._pairs.endpoints()
-        high, pair = high[order], pair[order]
+        kept = kept[np.lexsort((kept["key_low"], kept["key_high"], kept["end"]))]
+        src, dst = self._pairs()
+        high, pair = kept["key_high"], kept["pair"]
         return MessageRecords(
             job=(high >> 51).astype(np.int32),
             iteration=((high >> 31) & ((1 << 20) - 1)).astype(np.int32),
             op=(high & ((1 << 31) - 1)).astype(np.int32),
             src=src[pair],
             dst=dst[pair],
-            size_bytes=size[order],
-            start_ps=start[order],
-            end_ps=end[order],
+            size_bytes=kept["size"].copy(),
+            start_ps=kept["start"].copy(),
+            end_ps=kept["end"].copy(),
         )

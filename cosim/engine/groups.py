@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine import state as s
 from cosim.engine.accesses import access_table
-from cosim.engine.collectives import COMM_BITS, TURN_BITS, WHAT_BITS, add_plan, move_plans
-from cosim.engine.columns import Columns
+from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.plans import Plans
 from cosim.engine.programs import Group, Naming
 from cosim.engine.tables import ProgramTable, Tables
 from cosim.errors import SimulationError
+from cosim.kernel import kernel, record
 from cosim.network.flows import I32, FlowTable
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.template import Template
@@ -52,7 +51,7 @@ class BoundTable:
 class Groups:
     """Looks up groups and plans that the loop has not met, and binds their templates to endpoints."""
 
-    def __init__(self, columns: Columns, flow_log: FlowLog, tables: Tables, plans: Plans) -> None:
+    def __init__(self, columns: EngineColumns, flow_log: FlowLog, tables: Tables, plans: Plans) -> None:
         self._columns = columns
         self._flow_log = flow_log
         self._tables = tables
@@ -71,7 +70,6 @@ class Groups:
         self._places: dict[int, tuple[I32, int, int]] = {}
         self._turns: dict[Turn, int] = {FIRST: 0}
         self._turn_of: list[Turn] = [FIRST]
-        self._num_plans = 0
 
     # -- groups --------------------------------------------------------------------------------------
 
@@ -83,7 +81,7 @@ class Groups:
         WorkloadError
             The rank is not in the group it names, or a rank is beyond the world.
         """
-        row = self._columns.arrays["ranks"][rank]
+        row = self._columns.ranks[rank]
         job, number = int(row["job"]), int(row["number"])
         program = self._tables.program(job, number).program
         ready = self._tables.jobs[job]
@@ -93,9 +91,9 @@ class Groups:
         comm = self._comms.get((job, group.ranks, naming))
         if comm is None:
             comm = self._add(job, group, naming)
-        members = self._columns.arrays["members"]
+        members = self._columns.members
         ranks = np.array(group.ranks)
-        ref0 = self._columns.arrays["ranks"]["ref0"][self._tables.rank0[job] + ranks]
+        ref0 = self._columns.ranks["ref0"][self._tables.rank0[job] + ranks]
         program_of = ready.info.workload.program_of[ranks]
         # For all members at once: the compiled loop stops for a group that it does not know, and would do so
         # for each of them.
@@ -109,15 +107,15 @@ class Groups:
 
     def _add(self, job: int, group: Group, naming: Naming) -> Comm:
         columns = self._columns
-        made = np.zeros(1, s.COMM)
+        made = np.zeros(1, record("comm"))
         first = self._tables.rank0[job]
         made["rank0"] = columns.append("comm_ranks", np.array(group.ranks, np.int32) + np.int32(first))
-        made["size"], made["open"] = len(group.ranks), s.NONE
+        made["size"], made["open"] = len(group.ranks), NONE
         lowest = self._tables.program(job, min(group.ranks))
         made["op0"], made["ops"] = self._operations(lowest, naming)
         key = job, group.ranks
         if key not in self._groups:
-            self._groups[key] = columns.append("groups", np.array([(0, s.NONE)], s.GROUP))
+            self._groups[key] = columns.append("groups", np.array([(0, NONE)], record("comm_group")))
         made["group"] = self._groups[key]
         comm = Comm(columns.append("comms", made), job, group, naming)
         self._comms[job, group.ranks, naming] = comm
@@ -145,45 +143,31 @@ class Groups:
         AlgorithmError
             As the planner says.
         """
-        arrays = self._columns.arrays
-        row = arrays["ranks"][rank]
+        columns = self._columns
+        row = columns.ranks[rank]
         job, number = int(row["job"]), int(row["number"])
-        one = arrays["ops"][arrays["programs"]["op0"][row["program"]] + op]
-        comm = self.comms[int(arrays["members"]["comm"][row["ref0"] + one["ref"]])]
-        group_number = int(arrays["comms"]["group"][comm.number])
-        group = arrays["groups"][group_number]
-        iteration = int(arrays["slots"]["iteration"][row["slot0"] + one["slot"]])
+        one = columns.ops[columns.programs["op0"][row["program"]] + op]
+        comm = self.comms[int(columns.members["comm"][row["ref0"] + one["ref"]])]
+        group_number = int(columns.comms["group"][comm.number])
+        group = columns.groups[group_number]
+        iteration = int(columns.slots["iteration"][row["slot0"] + one["slot"]])
         turn = int(group["turn"]) if group["iteration"] == iteration else 0
         operation = self._tables.program(job, number).program.operations[int(one["number"])]
         plan = self._plans.whole(operation, comm.group, self._turn_of[turn])
         made = self._bind(comm, Planned(plan, self._plans.simulated(plan, comm.group)))
-        if max(comm.number >> COMM_BITS, int(one["what"]) >> WHAT_BITS, turn >> TURN_BITS):
+        what = int(one["what"])
+        if max(comm.number >> kernel.COMM_BITS, what >> kernel.WHAT_BITS, turn >> kernel.TURN_BITS):
             raise SimulationError(
-                f"{comm.number} groups, {one['what']} kinds of collectives, {turn} turns: too many"
+                f"{comm.number} groups, {what} kinds of collectives, {turn} turns: too many"
             )
-        keys = arrays["plan_keys"]
-        self._num_plans += 1
-        # At most half full: every collective looks here, and runs of taken places grow fast beyond that.
-        if 2 * self._num_plans > len(keys):
-            more, values = np.full(2 * len(keys), s.NONE, np.int64), np.zeros(2 * len(keys), np.int32)
-            move_plans(keys, arrays["plan_values"], more, values)
-            self._columns.replace("plan_keys", more)
-            self._columns.replace("plan_values", values)
-        add_plan(
-            self._columns.arrays["plan_keys"],
-            self._columns.arrays["plan_values"],
-            comm.number,
-            int(one["what"]),
-            turn,
-            made,
-        )
+        kernel.add_plan(self._columns, comm.number, what, turn, made)
 
     def _bind(self, comm: Comm, planned: Planned) -> int:
         """Write a plan on a group into the columns; its number."""
         columns, plan = self._columns, planned.simulated
         phases = len(plan.chunks[0])
-        made = np.zeros(1, s.PLAN)
-        parts = np.zeros(len(plan.chunks) * phases, s.PART)
+        made = np.zeros(1, record("plan"))
+        parts = np.zeros(len(plan.chunks) * phases, record("part"))
         instances = 0
         for number, phase in enumerate(phase for chunk in plan.chunks for phase in chunk):
             part = parts[number]
@@ -192,23 +176,19 @@ class Groups:
             part["sub0"] = self._subs(comm, phase, position0)
             instances += len(phase.groups)
         count, ranks, queues = len(parts), plan.num_ranks, plan.num_queues
-        # As `chunks.py` lays a rendezvous out; a plan of one part has no queues, and most have one.
+        # As `engine_chunks.c` lays a rendezvous out; a plan of one part has no queues, and most have one.
         words = 2 * ranks + instances
         if count > 1:
             words += queues + queues * count + count + 2 * ranks * queues + ranks * count
         made["ranks"], made["chunks"], made["phases"] = ranks, len(plan.chunks), phases
         made["active"], made["queues"], made["instances"] = plan.active, queues, instances
         made["part0"] = columns.append("parts", parts)
-        made["free"], made["words"] = s.NONE, words
+        made["free"], made["words"] = NONE, words
         turn = planned.plan.turn
         if turn not in self._turns:
             self._turns[turn] = len(self._turn_of)
             self._turn_of.append(turn)
         made["turn"] = self._turns[turn]
-        meta = columns.meta
-        # What one turn of the loop may add at most, and asks for before it begins: `turns_with_room`.
-        meta[s.BURST] = max(int(meta[s.BURST]), 2 * count + 16)
-        meta[s.MOST_WORDS] = max(int(meta[s.MOST_WORDS]), words)
         self.planned.append(planned)
         return columns.append("plans", made)
 
@@ -216,7 +196,7 @@ class Groups:
         """Where a phase's places by position are, and its positions by sub-group and place."""
         known = self._places.get(id(phase.groups))
         if known is None:
-            where = np.zeros(num_ranks, s.WHERE)
+            where = np.zeros(num_ranks, record("where"))
             for number, members in enumerate(phase.groups):
                 where["sub"][members], where["place"][members] = number, np.arange(len(members))
             known = (
@@ -229,7 +209,7 @@ class Groups:
 
     def _subs(self, comm: Comm, phase: Phase, position0: int) -> int:
         """A phase's sub-groups on a group: the number of the first."""
-        subs = np.zeros(len(phase.groups), s.SUB)
+        subs = np.zeros(len(phase.groups), record("sub_group"))
         ranks = np.array(comm.group.ranks)
         for number, (members, all_of) in enumerate(zip(phase.groups, phase.participants, strict=True)):
             sub = subs[number]
@@ -251,10 +231,10 @@ class Groups:
 
     def bind_access(self, rank: int, op: int) -> None:
         """Find the flows of a rank's access to its memory node."""
-        arrays = self._columns.arrays
-        row = arrays["ranks"][rank]
+        columns = self._columns
+        row = columns.ranks[rank]
         job, number = int(row["job"]), int(row["number"])
-        one = arrays["ops"][arrays["programs"]["op0"][row["program"]] + op]
+        one = columns.ops[columns.programs["op0"][row["program"]] + op]
         operation = self._tables.program(job, number).program.operations[int(one["number"])]
         info = self._tables.jobs[job].info
         assert info.memory_nodes is not None
@@ -265,15 +245,15 @@ class Groups:
         own = int(info.endpoints[number])
         endpoints = np.array([own, info.memory_nodes.node[own]], np.int32)
         bound = self._bind_table(table, endpoints, job, 1)
-        self._columns.arrays["ports"]["binding"][row["port0"] + one["ref"]] = bound
+        self._columns.ports["binding"][row["port0"] + one["ref"]] = bound
 
     def _bind_table(self, table: FlowTable, endpoints: I32, job: int, react_from: int) -> int:
         """A flow table on endpoints; the engine waits for its flows from ``react_from`` on."""
-        made = np.zeros(1, s.BINDING)
+        made = np.zeros(1, record("binding"))
         made["flows"], made["react_from"] = table.num_flows, react_from
         made["info"] = self._flow_log.bind(table, endpoints)
         made["block"], made["blocks"] = self._flow_log.blocks(table), len(table.block_repeat)
-        made["table"] = s.NONE
+        made["table"] = NONE
         number = self._columns.append("bindings", made)
         self.bindings[number] = bound = BoundTable(table, endpoints, job)
         if self.on_bind is not None:

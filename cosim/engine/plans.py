@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cosim.engine.folding.template import Grid, fold_plan
-from cosim.engine.messages import REQUEST_PART
 from cosim.engine.programs import COLLECTIVES, Group
 from cosim.errors import AlgorithmError, WorkloadError
+from cosim.kernel import kernel
 from cosim.pattern.plan import FIRST, Plan, Turn
 from cosim.pattern.planner import Planner
 from cosim.workload.program import Operation
@@ -39,11 +39,11 @@ class Plans:
             kind, len(group.members), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
         )
         phases = len(plan.chunks[0])
-        if len(plan.chunks) * phases > REQUEST_PART:
+        if len(plan.chunks) * phases > kernel.REQUEST_PART:
             raise AlgorithmError(
                 f"operation {operation.name!r}: {len(plan.chunks)} chunks of {phases} phases are more than "
-                f"the {REQUEST_PART} that flow keys can tell apart",
-                hint=f"set collectives.splits to {REQUEST_PART // phases} or less",
+                f"the {kernel.REQUEST_PART} that flow keys can tell apart",
+                hint=f"set collectives.splits to {kernel.REQUEST_PART // phases} or less",
             )
         return plan
 

@@ -154,17 +154,47 @@ class FctHistogram:
 
 
 @dataclass(frozen=True, eq=False)
+class ListedBytes:
+    """Bytes that arrived one by one: of a pair, in a bin."""
+
+    shape: tuple[int, int]
+    """Bins, pairs."""
+    pair: I32
+    bin: I32
+    size_bytes: I64
+
+    def in_bins(self) -> I64:
+        """int64[bins, pairs]."""
+        found = np.zeros(self.shape, np.int64)
+        np.add.at(found, (self.bin, self.pair), self.size_bytes)
+        return found
+
+    def sum(self, axis: int) -> I64:
+        """The sum of each pair: over bins, ``axis`` 0."""
+        assert axis == 0
+        found = np.zeros(self.shape[1], np.int64)
+        np.add.at(found, self.pair, self.size_bytes)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class TrafficRecord:
     """Bytes that arrived, rank to rank: ``size_bytes[b, p]`` in [b, b + 1) * ``bin_ps`` from endpoint
     ``src[p]`` to endpoint ``dst[p]``; pairs that never talk have no column.
 
-    ``simulated_bytes`` are those of the first pairs, of which all others are images, as many after as many.
+    ``simulated`` are those of the first pairs, of which all others are images, as many after as many: in
+    bins, or, where these would be nearly empty, listed.
     """
 
     bin_ps: int
     src: I32
     dst: I32
-    simulated_bytes: I64
+    simulated: I64 | ListedBytes
+
+    @cached_property
+    def simulated_bytes(self) -> I64:
+        """int64[bins, simulated pairs]."""
+        return self.simulated.in_bins() if isinstance(self.simulated, ListedBytes) else self.simulated
 
     @cached_property
     def size_bytes(self) -> I64:
@@ -174,7 +204,7 @@ class TrafficRecord:
     @cached_property
     def pair_bytes(self) -> I64:
         """Over all times: int64[pairs]."""
-        return self._of_all(self.simulated_bytes.sum(axis=0))
+        return self._of_all(self.simulated.sum(axis=0))
 
     def _of_all(self, values: I64) -> I64:
         copies = len(self.src) // max(values.shape[-1], 1)

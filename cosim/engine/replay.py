@@ -17,14 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from simpy.core import Infinity
 
-from cosim.engine import state as s
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.directing import Directing, Director
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.given_ahead import can_be_given_ahead, run_given_ahead
 from cosim.engine.operation_log import OperationLog, evenly
-from cosim.engine.program_columns import add_bytes
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import JobInfo, Records, Slowdown
@@ -33,10 +30,8 @@ from cosim.engine.series import SeriesLog, Watched
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
 from cosim.network.changes import MOST_IN_VAIN
-from cosim.network.compiled import CompiledNetwork
-from cosim.network.flows import I64, Completions
+from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
-from cosim.network.tiers import expect
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, format_rate, format_size, format_time
@@ -102,10 +97,6 @@ def replay(
     WorkloadError, AlgorithmError, UnreachableError, NetworkError
         As they say.
     """
-    looked_at = record_messages or director is not None or watched is not None
-    if release == "network" and not looked_at and can_be_given_ahead(topology, network, jobs):
-        assert isinstance(network, CompiledNetwork)
-        return run_given_ahead(topology, network, jobs[0], seed, record_operations, spill, progress)
     one = Replay(
         topology,
         network,
@@ -153,18 +144,13 @@ class Replay:
         self._seed = seed
         self._progress = progress
         self._progress_at = 0.0
-        # In one compiled loop where nobody else has to hear of each completion.
-        self._joint = network if isinstance(network, CompiledNetwork) and not record_messages else None
-        go_on = self._go_on if self._joint is not None else None
-        self.environment = CoSimEnvironment(network, self._deliver, self._instant, go_on)
+        self.environment = CoSimEnvironment(self._instant, self._go_on)
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
         worlds = [info.workload.world_size for info in jobs]
         self._kept = [evenly(world, record_operations) for world in worlds]
         self._total = sum(_num_operations(info, np.arange(info.workload.world_size)) for info in jobs)
-        expect(self._total)
-        size = topology.num_endpoints, self._total
-        self._engine = Engine(self._jobs, planner, *size, record_messages=record_messages)
+        self._engine = Engine(self._jobs, planner, record_messages=record_messages)
         self._directing = (
             None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
         )
@@ -185,8 +171,7 @@ class Replay:
             folding = self._folding
             fabric = self._topology if folding is None else folding.folded_topology
             self._network.open(fabric, self._seed)
-            if self._joint is not None:
-                self._engine.connect(self._joint)
+            self._engine.connect(self._network)
             for job in self._jobs:
                 if self._directing is None:
                     self._count_bytes(job)
@@ -212,47 +197,39 @@ class Replay:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
         self._engine.disconnect()
         self._operations.close()
-        del self.environment, self._network, self._joint, self._engine
+        del self.environment, self._network, self._engine
 
     # -- what happens --------------------------------------------------------------------------------
 
-    def _deliver(self, completions: Completions) -> None:
-        """Count completions, and have those that somebody waits for looked at."""
-        self._engine.take(completions)
-        self._wake_next()
-
     def _instant(self, now: int) -> None:
-        """One instant: all that ended, then all starts, until neither is left."""
+        """Before engine and network run this instant: what begins in it, changes, or is looked at."""
         if self._series is not None and self._series.due_ps == now:
             self._look_at_network(self._series, now)
-        for number, slowdown in self._slowing.pop(now, ()):
-            self._engine.slow_down(number, slowdown.rank, slowdown.millionths)
-            self._expect_slowdown(number)
+        # All of this instant before any rank begins: each brings the job's next, which may be due now, too.
+        while due := self._slowing.pop(now, None):
+            for number, slowdown in due:
+                self._engine.slow_down(number, slowdown.rank, slowdown.millionths)
+                self._expect_slowdown(number)
         starting = self._starting.pop(now, [])
         if self._directing is not None and starting:
             self._directing.arrive(starting, now)
         elif self._directing is None:
             for job in starting:
                 self._engine.begin(job.number, now)
-        if self._joint is None:
-            for _ in self._engine.run(now):
-                self._tell_progress()
-            self.environment.outbox.add(self._engine.outbox())
-            self._wake_next()
 
     def _look_at_network(self, series: SeriesLog, now: int) -> None:
         """Take a sample, and wake for the next one while anything may still happen."""
         series.take(now)
-        done = int(self._engine.columns.meta[s.OPS_DONE]), self._engine.flow_log.num_messages
+        done = self._engine.ops_done, self._engine.flow_log.num_messages
         comes = self._engine.next_ps < NEVER or self.environment.peek() != Infinity
         moved, self._seen = done != self._seen, done
-        waits = series.has_work() or not self.environment.outbox.is_empty
+        waits = series.has_work() or self._engine.has_to_send
         if done[0] < self._total and (comes or moved or waits) and series.due_ps < NEVER:
             self.environment.wake(series.due_ps)
 
     def _expect_slowdown(self, job: int) -> None:
         """Wake when a rank of a job gets slower or faster next, while there is something to do."""
-        done = int(self._engine.columns.meta[s.OPS_DONE])
+        done = self._engine.ops_done
         self._in_vain = self._in_vain + 1 if done == self._done_before else 0
         self._done_before = done
         if done < self._total and self._in_vain < MOST_IN_VAIN:
@@ -263,16 +240,11 @@ class Replay:
     def _go_on(self, horizon: int) -> int:
         """Engine and network up to SimPy's next time, which is not theirs yet."""
         for _ in self._engine.run(horizon - 1):
-            self.environment.pass_to(max(int(self.environment.now), self._engine.now_ps))
+            self.environment.pass_to(self._engine.now_ps)
             self._tell_progress()
-        self.environment.pass_to(max(int(self.environment.now), self._engine.now_ps))
+        self.environment.pass_to(self._engine.now_ps)
         self._tell_progress()
         return self._engine.granted_ps
-
-    def _wake_next(self) -> None:
-        if (time_ps := self._engine.next_ps) < NEVER:
-            self.environment.wake(time_ps)
-        self._tell_progress()
 
     def _count_bytes(self, job: ReadyJob) -> None:
         job.coflow_bytes = self._iteration_bytes(job)
@@ -284,8 +256,8 @@ class Replay:
         ranks = np.bincount(workload.program_of, minlength=table.num_programs)
         by_access = job.info.memory_nodes is not None
         sends = [one.kind is OpKind.SEND or (one.access != "" and by_access) for one in table.prototypes]
-        each = np.zeros(table.num_programs, np.float64)
-        add_bytes(np.array(sends, np.bool_), table.first, table.like, table.size_bytes, each)
+        rows = np.flatnonzero(np.array(sends, np.bool_)[table.like]) if any(sends) else np.zeros(0, np.int64)
+        each = np.bincount(table.program[rows], table.size_bytes[rows], table.num_programs)
         if any(one.kind is OpKind.COLLECTIVE for one in table.prototypes):
             talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
             for number in talking[ranks[talking] > 0].tolist():
@@ -318,15 +290,15 @@ class Replay:
         self._progress(
             ProgressInfo(
                 int(self.environment.now),
-                int(self._engine.columns.meta[s.OPS_DONE]),
+                self._engine.ops_done,
                 self._total,
                 self._engine.flow_log.num_messages,
             )
         )
 
     def _check_finished(self) -> None:
-        ranks = self._engine.columns.arrays["ranks"][: self._engine.columns.used("ranks")]
-        iterations = self._engine.columns.arrays["jobs"]["iterations"][ranks["job"]]
+        ranks = self._engine.columns.ranks[: self._engine.columns.used("ranks")]
+        iterations = self._engine.columns.jobs["iterations"][ranks["job"]]
         stuck = np.flatnonzero(ranks["oldest"] < iterations)
         alone = list(unmatched(self._engine))
         if not len(stuck) and not alone:
@@ -350,7 +322,7 @@ class Replay:
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         engine = self._engine
         ops = self._operations.records(engine.columns.last_operations())
-        sums = zip(engine.columns.arrays["digest"], engine.columns.arrays["op_digest"], strict=True)
+        sums = zip(engine.columns.scalars["digest"], engine.columns.scalars["op_digest"], strict=True)
         digest = "".join(f"{(int(a) + int(b)) % 2**64:016x}" for a, b in sums)
         return Records(
             topology=self._topology,
@@ -386,20 +358,20 @@ class Replay:
         """How often the network itself was asked."""
         if isinstance(self._network, ReleasingNetwork):
             return self._network.num_advances
-        return self.environment.num_advances + self._engine.num_advances
+        return self._engine.num_advances
 
     def _rows(self, job: ReadyJob) -> NDArray[Any]:
         """The columns of a job's ranks."""
         first = self._engine.tables.rank0[job.number]
-        ranks: NDArray[Any] = self._engine.columns.arrays["ranks"]
+        ranks: NDArray[Any] = self._engine.columns.ranks
         return ranks[first : first + job.info.workload.world_size]
 
     def _iteration_ends(self, job: ReadyJob) -> I64:
         """int64 [iterations that every rank ended] x [ranks]."""
         ranks = self._rows(job)
         done = int(ranks["oldest"].min(initial=job.info.iterations))
-        first = int(self._engine.columns.arrays["jobs"]["end0"][job.number])
-        ends = self._engine.columns.arrays["iteration_ends"][first : first + done * len(ranks)]
+        first = int(self._engine.columns.jobs["end0"][job.number])
+        ends = self._engine.columns.iteration_ends[first : first + done * len(ranks)]
         return np.array(ends.reshape(done, len(ranks)), np.int64)
 
 

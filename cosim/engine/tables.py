@@ -8,23 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.engine import state as s
-from cosim.engine.columns import Columns
+from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.flow_log import FlowLog
-from cosim.engine.ports import meetings_of, write_ports
-from cosim.engine.program_columns import TableColumns, most_rows, source_of, write_programs
+from cosim.engine.ports import meetings_of
+from cosim.engine.program_columns import TableColumns, most_rows, source_of
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
-from cosim.engine.rank_columns import count_rows, write_ranks
 from cosim.engine.records import JobInfo
 from cosim.engine.rows import unique_rows
 from cosim.errors import WorkloadError
+from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, flat_table
 from cosim.workload.program import Operation, OpKind, Workload
 
 What = tuple[str, int, int]
 """A collective's kind, size and root."""
 _OF_RANKS = "cells", "slots", "lanes", "members", "ports"
-"""What each rank has rows of, as :mod:`~cosim.engine.rank_columns` numbers it."""
+"""What each rank has rows of, as the kernel numbers it (``rank_rows``)."""
 
 
 class ProgramTable(NamedTuple):
@@ -46,7 +45,7 @@ class ProgramTable(NamedTuple):
 class Tables:
     """All programs and ranks of a run; ``rank0[job]`` is a job's first rank."""
 
-    def __init__(self, columns: Columns, flow_log: FlowLog, jobs: Sequence[ReadyJob]) -> None:
+    def __init__(self, columns: EngineColumns, flow_log: FlowLog, jobs: Sequence[ReadyJob]) -> None:
         self.columns = columns
         self._flow_log = flow_log
         self.jobs = jobs
@@ -77,17 +76,10 @@ class Tables:
             _check_lagged(job.info.workload)
         source = source_of(table, over_fabric=job.info.memory_nodes is not None)
         first = columns.extend_all(most_rows(source, slots))
-        wrong = write_programs(
-            columns.view(),
-            source,
-            first["ops"],
-            first["successors"],
-            first["lane_base"],
-            first["roots"],
-            first["programs"],
-            slots.count,
-        )
-        if wrong != s.NONE:
+        names = "ops", "successors", "lane_base", "roots", "programs"
+        rows = np.array([tuple(first[name] for name in names)], record("first_rows"))
+        wrong = kernel.write_programs(columns, source, rows, slots.count)
+        if wrong != NONE:
             row = int(np.searchsorted(table.dep_first, wrong, "right")) - 1
             raise _no_operation(job.info.workload, row, int(table.dep[wrong]))
         self.program0.append(first["programs"])
@@ -117,7 +109,7 @@ class Tables:
                         named.append((one, program.naming[at]))
             found[number] = tuple(named)
             first, length = op0 + slots * int(table.first[number]), len(program.operations)
-            rows = self.columns.arrays["ops"][first : first + slots * length].reshape(slots, length)
+            rows = self.columns.ops[first : first + slots * length].reshape(slots, length)
             for name, column in zip(("what", "ref", "occurrence"), zip(*said, strict=True), strict=True):
                 rows[name][:, places] = column
         return found
@@ -131,32 +123,35 @@ class Tables:
         for number, named in self._groups[-1].items():
             groups[number] = len(named)
         of = np.ascontiguousarray(info.workload.program_of, np.int32)
-        given = program0, of, slots, groups, source.end_first
+        given = program0, world, of, slots, groups, source.end_first
         counts = np.zeros(len(_OF_RANKS), np.int64)
-        count_rows(columns.view(), *given, counts)
+        kernel.count_rank_rows(columns, *given, counts)
         rows = dict(zip(_OF_RANKS, counts.tolist(), strict=True))
-        others = dict.fromkeys(("ranks", "touched", "begins"), world)
-        others |= {"jobs": 1, "iteration_ends": world * info.iterations, "traits": info.iterations}
-        of_ports = dict.fromkeys(("channels", "bindings", "info"), rows["ports"]) | {"blocks": 1}
-        first = columns.extend_all(rows | others, room=of_ports)
+        others = {
+            "ranks": world,
+            "jobs": 1,
+            "iteration_ends": world * info.iterations,
+            "traits": info.iterations,
+        }
+        first = columns.extend_all(rows | others)
         if info.pace is not None:
             columns.extend("pace", columns.used("cells"))
         self.rank0.append(first["ranks"])
-        one = columns.arrays["jobs"][first["jobs"]]
+        one = columns.jobs[first["jobs"]]
         one["rank0"], one["end0"], one["trait0"] = first["ranks"], first["iteration_ends"], first["traits"]
         one["ranks"], one["iterations"] = world, info.iterations
         one["rendezvous"], one["open"] = info.workload.rendezvous, job.slots.open
         begins = np.array([first[name] for name in _OF_RANKS])
-        write_ranks(columns.view(), job.number, *given, begins, info.pace is not None)
-        columns.arrays["ranks"]["device"][first["ranks"] :][:world] = self._devices(info)
+        kernel.write_ranks(columns, job.number, *given, begins, info.pace is not None)
+        columns.ranks["device"][first["ranks"] :][:world] = self._devices(info)
         self._ports(job, source, rows["ports"])
 
     def _devices(self, info: JobInfo) -> I32 | int:
         """The memory device of each rank, with a row of the columns."""
         if info.devices is None:
-            return s.NONE
+            return NONE
         devices = info.devices[info.endpoints]
-        more = int(info.devices.max(initial=s.NONE)) + 1 - self.columns.used("free_at")
+        more = int(info.devices.max(initial=NONE)) + 1 - self.columns.used("free_at")
         self.columns.extend("free_at", max(more, 0))
         return devices
 
@@ -164,7 +159,7 @@ class Tables:
         """Have a job's ranks go where their endpoints are now: for what they send, and for memory."""
         info = self.jobs[job].info
         first = self.rank0[job]
-        self.columns.arrays["ranks"]["device"][first : first + len(info.endpoints)] = self._devices(info)
+        self.columns.ranks["device"][first : first + len(info.endpoints)] = self._devices(info)
         self._move_messages(job)
 
     def _ports(self, job: ReadyJob, source: TableColumns, count: int) -> None:
@@ -175,12 +170,14 @@ class Tables:
         found = meetings_of(info.workload, count)
         channel0, _ = columns.extend("channels", count)
         given = self.rank0[-1], channel0, info.workload.rendezvous
-        channels, flows = write_ports(columns.view(), source, found, *given)
+        counts = np.zeros(2, np.int64)
+        kernel.write_ports(columns, source, found, *given, counts)
+        channels, flows = counts.tolist()
         ends = found.sender[:channels], found.receiver[:channels], found.tag[:channels]
         self.messages.channels.append((channel0, job.number, *ends))
         src, dst = (np.asarray(info.endpoints[one[:flows]], np.int32) for one in (found.source, found.target))
         binding = self._bindings(job.number, src, dst, found.size_bytes[:flows], found.channel[:flows])
-        columns.arrays["ports"]["binding"][found.port[:flows]] = binding
+        columns.ports["binding"][found.port[:flows]] = binding
 
     def _bindings(self, job: int, src: I32, dst: I32, size: I64, channel: I32) -> I64:
         """The flows of messages: alike ones once."""
@@ -188,7 +185,7 @@ class Tables:
         src, dst, size, channel = src[one], dst[one], size[one], channel[one]
         first, made = self.columns.extend("bindings", len(one))
         made["flows"] = made["blocks"] = 1
-        made["table"] = s.NONE
+        made["table"] = NONE
         made["block"] = self._flow_log.blocks(_ONE_MESSAGE)
         info = self._flow_log.bind_rows(src, dst, size)
         made["info"] = np.arange(info, info + len(one))
@@ -208,7 +205,7 @@ class Tables:
             first, _, src, dst, size, channel = self.messages.bindings[number]
             src, dst = (np.asarray(now[rank_on[one]], np.int32) for one in (src, dst))
             self.messages.bindings[number] = first, job, src, dst, size, channel
-            rows = self.columns.arrays["bindings"][first : first + len(src)]
+            rows = self.columns.bindings[first : first + len(src)]
             rows["info"] = self._flow_log.bind_rows(src, dst, size) + np.arange(len(src))
         self._seats[job] = now
 

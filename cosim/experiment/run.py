@@ -77,6 +77,7 @@ def run(
     what_matters: bool = ...,
     messages: bool = ...,
     figure: str | Path | None = ...,
+    engine: str | None = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
     overwrite: bool = ...,
@@ -96,6 +97,7 @@ def run(
     what_matters: bool = ...,
     messages: bool = ...,
     figure: str | Path | None = ...,
+    engine: str | None = ...,
     workers: int | None = ...,
     allow_large: bool = ...,
     overwrite: bool = ...,
@@ -115,6 +117,7 @@ def run(
     what_matters: bool = False,
     messages: bool = False,
     figure: str | Path | None = None,
+    engine: str | None = None,
     store: str | Path | None = None,
     again: bool = False,
     executor: Executor | Mapping[str, Any] | str | None = None,
@@ -152,6 +155,8 @@ def run(
         Keep every message in the run, whether the scenario writes them or not.
     figure
         A file to draw to, png, svg or pdf: who communicates when; of a sweep its measures.
+    engine
+        ``"kernel"``, or ``"reference"``: the same results from plain SimPy, slowly, to be stepped through.
     store
         Where runs are kept, and taken from where they are there: a folder, or an address that fsspec knows.
     again
@@ -215,6 +220,7 @@ def run(
         "what_matters": what_matters,
         "messages": messages,
         "figure": figure,
+        "engine": engine,
         "store": store,
         "again": again,
         "executor": executor,
@@ -230,7 +236,7 @@ def run(
         if isinstance(scenario_or_sweep, Sweep):
             from cosim.experiment.trials import run_sweep
 
-            _refuse("a sweep", given, given.keys() - {"networks", "vary", *_BESIDE} | {"figure"})
+            _refuse("a sweep", given, given.keys() - {"networks", "vary", "engine", *_BESIDE} | {"figure"})
             with allowing_large(allow_large):
                 return run_sweep(
                     scenario_or_sweep,
@@ -250,7 +256,7 @@ def run(
             _refuse("networks", given, {"source", "set", "networks", "vary"})
             with allowing_large(allow_large):
                 return run_networks(scenario, networks, vary, progress=progress)
-        _refuse("a run on one network", given, {"source", "set", "out", "store", "again", *_BESIDE})
+        _refuse("a run on one network", given, {"source", "set", "out", "engine", "store", "again", *_BESIDE})
     with allowing_large(allow_large):
         return run_scenario(
             scenario,
@@ -263,6 +269,7 @@ def run(
             open_loop=open_loop,
             what_matters=what_matters,
             figure=figure,
+            engine=engine,
             overwrite=overwrite,
             progress=progress,
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cosim.engine.progress import ProgressInfo
     from cosim.engine.records import JobInfo, Records
     from cosim.experiment.build import Built
+    from cosim.experiment.engines import EngineName
     from cosim.experiment.scenario import Scenario
     from cosim.experiment.settings import Changes
     from cosim.network.simulator import NetworkSimulator
@@ -211,13 +212,14 @@ def run_scenario(
     open_loop: Changes | None = None,
     what_matters: bool = False,
     figure: str | Path | None = None,
+    engine: str | None = None,
     overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> Run | StoredRun:
     """Run one scenario; the parameters are those of :func:`cosim.run`, ``resume`` goes on with ``out``.
 
     What is looked at beside a run (``messages``, ``alone``, ``open_loop``, ``what_matters``, ``figure``)
-    isn't in a store: with it, the scenario is run.
+    isn't in a store: with it, or an ``engine``, the scenario is run.
 
     Raises
     ------
@@ -231,7 +233,7 @@ def run_scenario(
     messages = messages or figure is not None or open_loop is not None
 
     def make() -> Run:
-        done = _run_once(scenario, out, resume, overwrite, messages, progress)
+        done = _run_once(scenario, out, resume, overwrite, messages, engine, progress)
         if not done.interrupted:
             _run_beside(done, alone, open_loop, what_matters, progress)
         return done
@@ -239,7 +241,7 @@ def run_scenario(
     if store is not None:
         from cosim.experiment.store.single import through_store
 
-        again = again or messages or alone or what_matters
+        again = again or messages or alone or what_matters or engine is not None
         done = through_store(store, scenario, out, make, again=again, overwrite=overwrite)
     else:
         done = make()
@@ -254,19 +256,22 @@ def _run_once(
     resume: bool,
     overwrite: bool,
     messages: bool,
+    engine: str | None,
     progress: OnProgress | None,
 ) -> Run:
     from cosim.experiment.build import build
 
     if out is None:
-        return _run_built(scenario, build(scenario), messages, progress)
-    return _run_into(out, scenario, resume, overwrite, messages, progress)
+        return _run_built(scenario, build(scenario), messages, engine, progress)
+    return _run_into(out, scenario, resume, overwrite, messages, engine, progress)
 
 
-def _run_built(scenario: Scenario, built: Built, messages: bool, progress: OnProgress | None) -> Run:
+def _run_built(
+    scenario: Scenario, built: Built, messages: bool, engine: str | None, progress: OnProgress | None
+) -> Run:
     for warning in built.warnings:
         _log.warning(warning)
-    done = simulate(scenario, built, progress=progress, messages=messages)
+    done = simulate(scenario, built, progress=progress, messages=messages, engine=engine)
     if scenario.scheduler is not None and not done.interrupted and not built.network.elsewhere:
         from cosim.experiment.alone import run_unscheduled
 
@@ -285,6 +290,7 @@ def _run_into(
     resume: bool,
     overwrite: bool,
     messages: bool,
+    engine: str | None,
     progress: OnProgress | None,
 ) -> Run:
     """A run and its folder, which nobody else writes to until it is there."""
@@ -304,7 +310,7 @@ def _run_into(
         else:
             unfinished.keep_log(built.network, scenario, target)
         with told_in(target, progress) as told:
-            done = _run_built(scenario, built, messages, told)
+            done = _run_built(scenario, built, messages, engine, told)
         write_run(done, target)
         if not done.interrupted:
             unfinished.finished(target)
@@ -334,12 +340,19 @@ def _run_beside(
 
 
 def simulate(
-    scenario: Scenario, built: Built, *, progress: OnProgress | None = None, messages: bool = False
+    scenario: Scenario,
+    built: Built,
+    *,
+    progress: OnProgress | None = None,
+    messages: bool = False,
+    engine: str | None = None,
 ) -> Run:
     """Replay what was built. An interrupt (Ctrl-C) gives the part that was computed.
 
-    ``messages`` has the run keep every message, whether the scenario writes them or not.
+    ``messages`` has the run keep every message, whether the scenario writes them or not; ``engine`` is
+    ``kernel`` or ``reference``, None: the kernel where there is one.
     """
+    from cosim.experiment.engines import engine_for
     from cosim.experiment.events import lifetimes, too_late
     from cosim.experiment.fold import fold
     from cosim.experiment.place import at
@@ -362,8 +375,10 @@ def simulate(
         with at(scenario.locate("network")):
             check_described(built.network)
         built, cluster = shared_cluster(scenario, built)
-        jobs, folding = (built.jobs, ()) if cluster else fold(scenario, built, messages=messages)
-        records = _replay(scenario, built, jobs, cluster, messages, progress)
+        chosen = engine_for(engine)
+        whole = cluster is not None or chosen == "reference"
+        jobs, folding = (built.jobs, ()) if whole else fold(scenario, built, messages=messages)
+        records = _replay(scenario, built, jobs, cluster, messages, progress, chosen)
     if cluster is not None:
         records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
@@ -384,9 +399,10 @@ def _replay(
     cluster: Cluster | None,
     messages: bool,
     progress: OnProgress | None,
+    engine: EngineName,
 ) -> Records:
     """Replay jobs on what was built, as the scenario says."""
-    from cosim.engine.replay import replay
+    from cosim.experiment.engines import plain
     from cosim.experiment.place import at
     from cosim.experiment.sizes import check_run
     from cosim.experiment.watch import watched
@@ -394,10 +410,18 @@ def _replay(
     check_run(jobs)
     looked_at = watched(scenario, built)
     record = scenario.record
+    network = built.network
+    if engine == "reference":
+        from cosim.engine.reference.replay import replay_reference as replay
+
+        with at(scenario.locate("network")):
+            network = plain(scenario, network, built.topology)
+    else:
+        from cosim.engine.replay import replay
     with at(scenario.locate("record", "spill"), ScenarioError):
         return replay(
             built.topology,
-            built.network,
+            network,
             jobs,
             built.planner,
             release=_release(scenario, built.network),

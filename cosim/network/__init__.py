@@ -4,7 +4,7 @@
 ``simulator``           the seam
 ``flows``               tables, groups and batches of flows, as columns
 ``unaware``, ``aware``  ASTRA-sim's analytical models; ``analytical``: with links that change, its ``legs``
-``fair_share``          max-min fair sharing; its ``fair_loop``, ``sharing``, ``channels``, ``drains``
+``fair_share``          max-min fair sharing; its ``channels``, ``changes``, ``drains``
 ``contract``            what a network of a scenario is: a spec that builds one
 ``forwarding``          a network that hands everything on to another
 ``hybrid``              two networks as one: scale-up and scale-out; its ``carrier``, ``shares``, ``merged``
@@ -14,6 +14,7 @@
 ``compiled``, ``core``  what the compiled models share
 ``store``, ``dependencies``  flows in flight, and what waits for what
 ``calendar``, ``order``  events by instant, and their order within one
+``reference/``           the models in plain Python, for the reference engine
 ``jit``                 how loops are compiled
 ======================  ======================================================================
 """

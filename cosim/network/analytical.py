@@ -18,29 +18,26 @@ rounded up where something changes within the last one. Where links don't change
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from cosim.network.arrays import Arrays
-from cosim.network.changes import CHANGE, NEED_CHANGES, NEED_ROUTES, to_come
-from cosim.network.changing_loop import NEED_MESSAGES, run_changing
-from cosim.network.compiled import CompiledNetwork, live
-from cosim.network.drains import DRAIN
+from cosim.kernel import Columns, kernel, record
+from cosim.network.changes import ChangeList
+from cosim.network.compiled import CompiledNetwork
+from cosim.network.drains import DrainHeap
 from cosim.network.flows import I32
-from cosim.network.growing import GrowingArrays
-from cosim.network.leg_routes import move
-from cosim.network.legs import COUNTS, LANE, MESSAGE, NONE, Legs
 from cosim.topology.graph import F64, Topology
 from cosim.units import PS_PER_NS
-
-_INSTANT = "instant", "spare", "other"
 
 
 def bytes_per_ns(rate_bps: F64) -> F64:
     """In ASTRA-sim's own order of operations: GB/s * 2^30 / 10^9, here with bits/s = GB/s * 2^33."""
     return rate_bps / 8.0 / 1e9
+
+
+class Legs(Columns):
+    """Messages on their way over links that change."""
 
 
 class AnalyticalNetwork(CompiledNetwork):
@@ -51,25 +48,18 @@ class AnalyticalNetwork(CompiledNetwork):
     in_turn: ClassVar[bool]
     """Whether a link sends one message after the other."""
 
-    @property
-    @abstractmethod
-    def plain_loop(self) -> Callable[..., int]:
-        """The model's loop where links don't change."""
-
-    @abstractmethod
-    def plain_columns(self) -> Arrays:
-        """What that loop works on."""
+    plain_loop: ClassVar[str]
+    """The name of the model's loop where links don't change."""
+    _plain: Columns
+    """What that loop works on."""
 
     @abstractmethod
     def _open_plain(self, topology: Topology) -> None:
         """Make it."""
 
-    def _grow_plain(self) -> None:
-        """Make room for the events of an instant; of a loop that asks for it."""
-
     @abstractmethod
-    def _copy_plain(self) -> dict[str, Any]:
-        """Copy it; see :class:`~cosim.network.compiled.CompiledNetwork`."""
+    def _copy_plain(self) -> Columns:
+        """A copy, for a look ahead."""
 
     @property
     def _is_changing(self) -> bool:
@@ -80,105 +70,80 @@ class AnalyticalNetwork(CompiledNetwork):
         self._open_plain(topology)
         if not self._is_changing:
             return
-        lanes = np.zeros(topology.num_links, LANE)
+        lanes = np.zeros(topology.num_links, record("leg_link"))
         lanes["rate"] = bytes_per_ns(topology.link_rate_bps)
         lanes["latency"] = topology.link_latency_ps
-        lanes["head"] = NONE
-        self._view: Legs | None = None
-        self._legs = GrowingArrays(
-            {
-                "counts": np.zeros(1, COUNTS),
-                "lanes": lanes,
-                "messages": np.zeros(0, MESSAGE),
-                "drains": np.zeros(0, DRAIN),
-                "changes": np.zeros(0, CHANGE),
-                "path_now": np.zeros(64, np.int64),
-                **{name: np.zeros(0, np.int32) for name in _INSTANT},
-            }
-        )
-        self._legs["counts"]["in_turn"], self._legs["counts"]["free"] = self.in_turn, NONE
-        self._changes.fill(self._legs)
+        lanes["head"] = kernel.NONE
+        parts = {"drains": DrainHeap(), "changes": ChangeList()}
+        self._legs = Legs(lanes=lanes, in_turn=self.in_turn, free_message=kernel.NONE, **parts)
+        self._changes.fill(self._legs.changes)
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         del job, dst, channel
         if self._is_changing:
-            self._legs.reserve("path_now", first + len(src))
-            self._legs["path_now"][first : first + len(src)] = np.arange(first, first + len(src))
+            old = len(self._legs.path_now)
+            places = self._legs.lengthen("path_now", first + len(src))
+            places[old:] = np.arange(old, len(places))
             self._avoid_dead_links()
 
     def _avoid_dead_links(self) -> None:
-        rows, places = self._detours.places(
-            self._arrays["path_ptr"], self._arrays["path_link"], self._append_paths
-        )
-        self._legs["path_now"][rows] = places
+        core = self.core
+        rows, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
+        self._legs.path_now[rows] = places
 
     def _reroute(self) -> None:
         """Find paths for the change of routes that was just taken, and move messages under way."""
-        counts = self._legs["counts"][0]
-        self._detours.dead = self._changes.dead(int(counts["change"]) - 1)
-        avoided = self._legs["lanes"]["avoided"]
-        avoided[:] = 0
-        avoided[list(self._detours.dead)] = 1
-        self._legs["path_now"] = np.arange(self._ptr_used)
+        changes, lanes = self._legs.changes, self._legs.lanes
+        self._detours.dead = self._changes.dead(int(changes.state["next"][0]) - 1)
+        lanes["avoided"] = 0
+        lanes["avoided"][list(self._detours.dead)] = 1
+        self._legs.put(path_now=np.arange(len(self._legs.path_now)))
         self._avoid_dead_links()
-        calendar = self._arrays["calendar"]
-        need = int(calendar.state["num_events"][0]) + int(counts["under_way"])
-        if need > len(calendar.events):
-            self._grow_calendar(1 << (need - 1).bit_length())
-        move(self.core(), self._changing_columns())
-        if counts["change"] == len(self._legs["changes"]):
-            self._changes.fill(self._legs)
+        kernel.move_messages(self.core, self._legs)
+        if changes.state["next"][0] == len(changes.changes):
+            self._changes.fill(changes)
 
-    def _grow_model(self, what: int) -> None:
-        if what == NEED_MESSAGES:
-            for name in ("messages", "drains"):
-                self._legs.reserve(name, max(1024, 2 * len(self._legs[name])))
-        elif what == NEED_CHANGES:
-            self._changes.fill(self._legs)
-        elif what == NEED_ROUTES:
+    def _answer_model(self, what: int) -> None:
+        if what == kernel.MORE_CHANGES:
+            self._changes.fill(self._legs.changes)
+        elif what == kernel.NEW_ROUTES:
             self._reroute()
-        elif not self._is_changing:
-            self._grow_plain()
         else:
-            for name in _INSTANT:
-                self._legs.reserve(name, len(self._arrays["calendar"].events))
+            super()._answer_model(what)
 
     def _copy_model(self) -> dict[str, Any]:
         if not self._is_changing:
-            return self._copy_plain()
-        counts = self._legs["counts"][0]
-        used = {
-            "counts": 1,
-            "messages": int(counts["used"]),
-            "drains": int(counts["used"]),
-            "lanes": len(self._legs["lanes"]),
+            return {"_plain": self._copy_plain()}
+        legs = self._legs
+        used = int(legs.messages_used)
+        return {
+            "_legs": legs.copy(
+                {"messages": used, "instant": 0, "spare": 0, "other": 0},
+                lanes=legs.lanes.copy(),
+                drains=legs.drains.copy({"entries": used}),
+                changes=legs.changes.copy(),
+            )
         }
-        copied = {name: live(self._legs[name], n) for name, n in used.items()}
-        return {"_legs": GrowingArrays(self._legs | copied)}
 
     @property
-    def loop(self) -> Any:
+    def loop(self) -> str:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return run_changing if self._is_changing else self.plain_loop
+        return "run_changing" if self._is_changing else self.plain_loop
 
-    def columns(self) -> Arrays:
+    @property
+    def columns(self) -> Columns:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return self._changing_columns() if self._is_changing else self.plain_columns()
-
-    def _changing_columns(self) -> Legs:
-        self._view = Legs.of(self._view, **self._legs)
-        return self._view
+        return self._legs if self._is_changing else self._plain
 
     def _next_instant(self) -> int:
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
         start = super()._next_instant()
-        if not self._is_changing or not self._legs["counts"]["num_drains"][0]:
-            return start
-        return min(start, int(self._legs["drains"][0]["time"]) - 1)
+        drain = self._legs.drains.next_ps() if self._is_changing else None
+        return start if drain is None else min(start, drain - 1)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         if super().has_work() or not self._is_changing:
             return super().has_work()
-        counts = self._legs["counts"][0]
-        return bool(counts["num_drains"] or (counts["under_way"] and to_come(counts)))
+        changes = self._legs.under_way and self._legs.changes.to_come()
+        return bool(self._legs.drains.count or changes)

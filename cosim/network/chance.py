@@ -1,7 +1,8 @@
 """Random numbers that follow from the run's seed, who draws and when: the same however a run is cut.
 
-Mixing is splitmix64's (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014,
-doi 10.1145/2660193.2660195).
+A connection has a salt; its numbers are drawn from that and the time, in the kernel (balancing.c). Mixing is
+splitmix64's (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014, doi
+10.1145/2660193.2660195).
 """
 
 from __future__ import annotations
@@ -12,20 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.network.flows import I64
-from cosim.network.jit import inlined
-
-
-@inlined
-def chance(salt: int, now: int) -> float:
-    """A number from 0 to 1 for the connection of this salt, at this time.
-
-    How often it drew before plays no part, so rounds may be left out.
-    """
-    z = np.uint64(salt) ^ (np.uint64(now) * np.uint64(0x9E3779B97F4A7C15))
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * 2.0**-53
 
 
 def salts(seed: int, ends: NDArray[Any]) -> I64:

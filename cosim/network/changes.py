@@ -1,4 +1,4 @@
-"""Changes of links and of routes, as a compiled network takes them: a table that grows as time goes on."""
+"""Changes of links and of routes, as the kernel takes them: a table that grows as time goes on."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.core import DONE, Core
-from cosim.network.growing import GrowingArrays
-from cosim.network.jit import inlined
+from cosim.kernel import Columns, kernel, record
 from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
-from cosim.units import NEVER
 
-CHANGE = np.dtype([("time", "i8"), ("link", "i8"), ("rate", "f8")])
-"""A link has ``rate`` (bits/s; 0: it is dead) from ``time`` on; with link :data:`ROUTES`, routes change."""
-ROUTES = -1
-NEED_CHANGES, NEED_ROUTES = 22, 23
-"""What a loop stops for: more of the table, or the routes of the change that it has come to."""
-
-_AT_ONCE = 1024  # as many as are drawn ahead: a run's changes may go on for ever
-MOST_IN_VAIN = 100_000
+MOST_IN_VAIN: int = kernel.MOST_IN_VAIN
 """So many changes in a row with nothing to do between them: nothing will ever come of it."""
+_AT_ONCE = 1024  # as many are drawn ahead: a run's changes may go on for ever
+
+
+class ChangeList(Columns):
+    """The changes that a loop has at hand, and how far it is."""
+
+    def to_come(self) -> bool:
+        """Whether there are changes to come of which something may come."""
+        state = self.state[0]
+        left = state["next"] < len(self.changes) or state["more"]
+        return bool(left and state["in_vain"] <= MOST_IN_VAIN)
 
 
 class ChangeTable:
@@ -30,7 +31,7 @@ class ChangeTable:
 
     def __init__(self, changes: LinkChanges | None) -> None:
         self._left = iter(changes or ())
-        self._rows = np.zeros(0, CHANGE)
+        self._rows: NDArray[Any] = np.zeros(0, record("change"))
         self._dead: dict[int, tuple[int, ...]] = {}
         self.ends = changes is None
         """Whether there are no more than were asked for."""
@@ -40,16 +41,14 @@ class ChangeTable:
         if count >= len(self._rows) and not self.ends:
             first = len(self._rows)
             new = [self._row(first + k, one) for k, one in enumerate(islice(self._left, _AT_ONCE))]
-            self._rows = np.concatenate([self._rows, np.array(new, CHANGE)])
+            self._rows = np.concatenate([self._rows, np.array(new, self._rows.dtype)])
         self.ends = count >= len(self._rows)
         return self._rows
 
-    def fill(self, fluid: GrowingArrays) -> None:
-        """Have more changes at hand in a network's arrays, where there are more."""
-        counts = fluid["counts"][0]
-        fluid["changes"] = self.beyond(int(counts["num_changes"]))
-        counts["num_changes"] = len(fluid["changes"])
-        counts["more_changes"] = not self.ends
+    def fill(self, at_hand: ChangeList) -> None:
+        """Have more changes at hand, where there are more."""
+        at_hand.put(changes=self.beyond(len(at_hand.changes)))
+        at_hand.state["more"] = not self.ends
 
     def dead(self, row: int) -> tuple[int, ...]:
         """The links that routes avoid from this row on."""
@@ -58,47 +57,5 @@ class ChangeTable:
     def _row(self, number: int, one: LinkChange | RouteChange) -> tuple[int, int, float]:
         if isinstance(one, RouteChange):
             self._dead[number] = one.dead
-            return one.time_ps, ROUTES, 0.0
+            return one.time_ps, kernel.ROUTES, 0.0
         return one
-
-
-def to_come(counts: Any) -> bool:
-    """Whether a network's table has changes to come of which something may come."""
-    left = counts["change"] < counts["num_changes"] or counts["more_changes"]
-    return bool(left and counts["in_vain"] <= MOST_IN_VAIN)
-
-
-@inlined
-def next_change(core: Core, fluid: Any, is_idle: bool) -> int:
-    """When the next change comes; NEVER where it matters to nobody, for there is no flow (``is_idle``)."""
-    counts = fluid.counts[0]
-    if counts.change == counts.num_changes:
-        return int(NEVER)
-    if is_idle and core.calendar.state[0].num_instants == 0:
-        return int(NEVER)
-    return int(fluid.changes[counts.change].time)
-
-
-@inlined
-def is_in_vain(fluid: Any, else_ps: int) -> bool:
-    """Whether nothing will ever come of the changes that are left; ``else_ps``: when anything else comes."""
-    return bool(else_ps == NEVER and fluid.counts[0].in_vain > MOST_IN_VAIN)
-
-
-@inlined
-def end_change(fluid: Any) -> int:
-    """A link's change was taken: whether the loop goes on, or stops for more of the table."""
-    counts = fluid.counts[0]
-    return NEED_CHANGES if counts.change == counts.num_changes and counts.more_changes != 0 else DONE
-
-
-@inlined
-def begin_change(core: Core, fluid: Any) -> int:
-    """Go to the next change; its row."""
-    counts = fluid.counts[0]
-    state = core.state[0]
-    counts.change += 1
-    state.instant = fluid.changes[counts.change - 1].time
-    counts.in_vain = counts.in_vain + 1 if counts.progress == state.num_events else 0
-    counts.progress = state.num_events
-    return int(counts.change - 1)

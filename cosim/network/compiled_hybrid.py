@@ -1,7 +1,7 @@
-"""A hybrid of two compiled networks: one loop, without Python between one network's turn and the other's.
+"""A hybrid of two networks of the kernel: one loop, without Python between their turns.
 
-The same as :class:`~cosim.network.hybrid.HybridNetwork` of the two, and as exact; see
-:mod:`cosim.network.hybrid_loop` for how time goes.
+The same as :class:`~cosim.network.hybrid.HybridNetwork` of the two, and as exact; how time goes:
+``cosim/kernel/src/hybrid.c``.
 """
 
 from __future__ import annotations
@@ -14,23 +14,11 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.network.arrays import Arrays
+from cosim.kernel import Columns, kernel, record
 from cosim.network.carriers import carriers, carriers_together
 from cosim.network.compiled import CompiledNetwork
-from cosim.network.core import room_for_reports
+from cosim.network.core import Reported
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable, flat_table
-from cosim.network.growing import GrowingArrays
-from cosim.network.hybrid_loop import (
-    MARK,
-    NEED_PART,
-    NEED_REPORTED,
-    PAIR,
-    PART,
-    PAST,
-    STEPS,
-    Pair,
-    run_hybrid,
-)
 from cosim.network.merged import capabilities_of, check_queues_of, merge, queues_of, rates_of
 from cosim.network.shares import without_dependencies
 from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics, QueueSample, RateSample
@@ -40,12 +28,22 @@ from cosim.topology.scale_up import scale_up_links
 from cosim.units import NEVER
 
 _ROLES = "scale-up", "scale-out"
-_MARK = FlowGroup(MARK, flat_table([0], [0], [0]), np.zeros(1, np.int32), (1 << 62, 0), release="caller")
+_MARK = FlowGroup(0, flat_table([0], [0], [0]), np.zeros(1, np.int32), (1 << 62, 0), release="caller")
 _NONE = -1
+_ALL_STEPS = 4
+"""Of a round: none is under way."""
+
+
+class HybridPair(Columns):
+    """Both parts, and what each of them calls rows, tables and traits of the whole."""
+
+    container = "hybrid"
 
 
 class CompiledHybridNetwork(CompiledNetwork):
     """The model of the module's text."""
+
+    loop = "run_hybrid"
 
     def __init__(self, scale_up: CompiledNetwork, scale_out: CompiledNetwork) -> None:
         super().__init__()
@@ -69,55 +67,24 @@ class CompiledHybridNetwork(CompiledNetwork):
             self._open_mark(part)
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._traits: dict[tuple[int, ...], int] = {}
-        self._view: Pair | None = None
-        self._pair = GrowingArrays(
-            {
-                "state": np.zeros(1, PAIR),
-                "parts": np.zeros(2, PART),
-                "path": np.zeros((64, 2), np.int64),
-                "flows": np.zeros((64, 2), np.int64),
-                "tables": np.zeros((64, 2), np.int32),
-                "traits": np.zeros((64, 2), np.int32),
-                "reported": room_for_reports(0),
-            }
-        )
-        self._pair["state"]["step"], self._pair["state"]["over"] = STEPS, _NONE
-        self._pair["parts"]["next"] = NEVER
-        for number, part in enumerate(self._parts):
-            where = self._pair["parts"][number]
-            self._addresses.tell(where, "loop", part.loop, part.signature())
-        # All of one tier, as one calls the other by its address.
-        if not (self.interpreted and all(part.interpreted for part in self._parts)):
-            self.compile()
+        one, other = self._parts
+        parts = np.zeros(2, record("hybrid_part"))
+        parts["next"] = NEVER
+        parts["loop"] = [part.entry for part in self._parts]
+        self._pair = HybridPair(core0=one.core, core1=other.core, reported=Reported(), parts=parts)
+        self._pair.state["step"], self._pair.state["over"] = _ALL_STEPS, _NONE
 
     @staticmethod
     def _open_mark(part: CompiledNetwork) -> None:
         _, path = part.bind(_MARK.table, _MARK.endpoints, _MARK.job)
         part.store.open(_MARK, path, part.traits(_MARK))
-        part.core().store.groups["left"][MARK] = NEVER  # it is used again and again
-
-    def compile(self) -> None:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`: of both as well."""
-        for part in self._parts:
-            part.compile()
-        super().compile()
+        part.store.columns.groups["left"][_MARK.handle] = NEVER  # it is used again and again
 
     @property
-    def loop(self) -> Any:
+    def columns(self) -> Columns:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return run_hybrid
-
-    def columns(self) -> Arrays:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        one, two = self._parts
-        parts = {
-            "core0": one.core(),
-            "core1": two.core(),
-            "columns0": one.columns(),
-            "columns1": two.columns(),
-        }
-        self._view = Pair.of(self._view, **parts, **self._pair)
-        return self._view
+        self._pair.parts["columns"] = [part.columns.address for part in self._parts]
+        return self._pair
 
     # -- flows in ------------------------------------------------------------------------------------
 
@@ -125,24 +92,22 @@ class CompiledHybridNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`: both parts' numbers."""
         both = tuple(part.traits(group) for part in self._parts)
         number = self._traits.setdefault(both, len(self._traits))
-        self._pair.reserve("traits", number + 1)
-        self._pair["traits"][number] = both
+        self._pair.lengthen("traits", number + 1)["number"][number] = both
         return number
 
     def _bind_rows(self, table: FlowTable, job: int, src: I32, dst: I32, channel: I32) -> int:
         carrier = carriers_together(self._topology, self._scale_up, src, dst, channel)
         first = self._add_rows(len(src))
         number = self.store.table(table).number
-        self._pair.reserve("tables", number + 1)
+        tables = self._pair.lengthen("tables", number + 1)["number"]
         repeats = np.repeat(table.block_repeat, np.diff(table.block_row))
         for which, part in enumerate(self._parts):
             mine = carrier == which
             if mine.any():
                 known = part.store.table(self._inner(table))
-                self._pair["tables"][number, which] = known.number
-                self._pair["flows"][first, which] = repeats[mine].sum()
+                tables[number, which] = known.number
+                self._pair.rows["flows"][first, which] = repeats[mine].sum()
                 self._add_paths_of(which, first, mine, (job, src, dst, channel))
-                part.expect(table.num_rows)
         return first
 
     def bind_messages(self, job: int, src: I32, dst: I32, size_bytes: I64, channel: I32) -> tuple[int, int]:
@@ -150,22 +115,20 @@ class CompiledHybridNetwork(CompiledNetwork):
         carrier, _ = carriers(self._topology, self._scale_up, src, dst, channel)
         number, row0 = self.store.single_flows(size_bytes)
         first = self._add_rows(len(src))
-        self._pair.reserve("tables", number + len(src))
-        self._pair["flows"][first : first + len(src)] = 1
+        tables = self._pair.lengthen("tables", number + len(src))["number"]
+        self._pair.rows["flows"][first : first + len(src)] = 1
         for which, part in enumerate(self._parts):
             mine = carrier == which
             if mine.any():
                 inner, _ = part.store.single_flows(size_bytes)
-                self._pair["tables"][number : number + len(src), which] = inner + np.arange(len(src))
+                tables[number : number + len(src), which] = inner + np.arange(len(src))
                 self._add_paths_of(which, first, mine, (job, src, dst, channel))
         return number, first - row0
 
     def _add_rows(self, count: int) -> int:
         first = self._ptr_used
         self._ptr_used += count
-        for name in ("path", "flows"):
-            self._pair.reserve(name, self._ptr_used)
-        self._pair["path"][first : self._ptr_used] = _NONE
+        self._pair.lengthen("rows", self._ptr_used)["path"][first : self._ptr_used] = _NONE
         return first
 
     def _add_paths_of(self, which: int, first: int, mine: Any, rows: tuple[int, I32, I32, I32]) -> None:
@@ -173,7 +136,7 @@ class CompiledHybridNetwork(CompiledNetwork):
         job, src, dst, channel = rows
         at = self._parts[which].add_paths(job, src, np.where(mine, dst, src), channel)
         places = np.where(mine, at + np.arange(len(src)), _NONE)
-        self._pair["path"][first : first + len(src), which] = places
+        self._pair.rows["path"][first : first + len(src), which] = places
 
     def _inner(self, table: FlowTable) -> FlowTable:
         """A table as parts know it: the same one each time, for networks keep what they saw."""
@@ -186,28 +149,25 @@ class CompiledHybridNetwork(CompiledNetwork):
 
     # -- between two calls of the loop ---------------------------------------------------------------
 
-    def _grow_model(self, what: int) -> None:
-        state = self._pair["state"][0]
-        if what == NEED_PART:
-            self._parts[int(state["which"])].grow(int(state["status"]))
-        elif what == NEED_REPORTED:
-            self._pair["reported"] = room_for_reports(sum(len(part.core().pending) for part in self._parts))
+    def _answer_model(self, what: int) -> None:
+        if what == kernel.PART_ASKS:
+            state = self._pair.state[0]
+            self._parts[int(state["which"])].answer(int(state["status"]))
         else:
-            assert what == PAST
+            assert what == kernel.GIVEN_TOO_LATE
             raise NetworkError(f"{self.name}: a flow was to start before what had been granted")
 
     def _next_instant(self) -> int:
         # It may have stopped to report, and has not done what comes next.
-        state = self._arrays["state"][0]
+        state = self.core.state[0]
         early = int(state["num_pending"]) >= int(state["report_at"])
         return int(state["next"]) - 1 if early else NEVER
 
     def look_ahead(self) -> int | None:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: of what each was given by now."""
-        state = self._arrays["state"][0]
-        while status := self._run(self.core(), int(state["grant"])):
-            self.grow(status)
-        pending = self._arrays["pending"]["time"][: int(state["num_pending"])].tolist()
+        state = self.core.state[0]
+        self._run(int(state["grant"]))
+        pending = self.core.pending["time"][: int(state["num_pending"])].tolist()
         coming = [part.look_ahead() for part in self._parts]
         return min([*pending, *(time for time in coming if time is not None)], default=None)
 
@@ -232,7 +192,7 @@ class CompiledHybridNetwork(CompiledNetwork):
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         found = []
-        for part, links, given in zip(self._parts, self._links, self._pair["parts"]["marks"], strict=True):
+        for part, links, given in zip(self._parts, self._links, self._pair.parts["marks"], strict=True):
             own, marks = part.statistics(), int(given)
             started, completed = own.flows_started - marks, own.flows_completed - marks
             found.append((replace(own, flows_started=started, flows_completed=completed), links))

@@ -10,49 +10,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.dependencies import find_flows
-from cosim.network.flows import I8, I32, I64, Completions, FlowGroup
-from cosim.network.growing import GrowingArrays
-from cosim.network.jit import compiled
-from cosim.network.store import COMPLETED, DRAINED, NEED_OUT, STARTED, FlowStore, Store, drain, note
-from cosim.units import NEVER
+from cosim.kernel import kernel
+from cosim.kernel.columns import longer
+from cosim.network.flows import I32, I64, Completions, FlowGroup
+from cosim.network.store import COMPLETED, FlowStore
 
 Starts = tuple[I32, I64, I64, I64]
 """Columns: handle, index, start, cause."""
-
-
-@compiled
-def _note_all(store: Store, handle: I32, rep: I32, row: I32, time: I64, kind: int) -> None:
-    for k in range(len(handle)):
-        r = store.rows[row[k]]
-        if (kind == STARTED and r.middle < r.last) or (kind != STARTED and r.first < r.middle):
-            note(store, handle[k], rep[k], row[k], time[k], kind)
-
-
-@compiled
-def _drain(store: Store) -> int:
-    return drain(store)
-
-
-@compiled
-def _count(store: Store, left: I64, handle: I32, index: I64, time: I64, known: I8, rep: I32, row: I32) -> int:
-    """Count completions down; the earliest reaction to one. ``known``: which are of flows that are open;
-    ``rep`` and ``row`` have room for one.
-    """
-    bound = NEVER
-    for k in range(len(handle)):
-        one = handle[k]
-        if not 0 <= one < len(left) or left[one] == 0:
-            continue
-        if find_flows(store.groups, store.reps, handle[k : k + 1], index[k : k + 1], rep, row) >= 0:
-            continue
-        known[k] = 1
-        left[one] -= 1
-        reaction = store.rows[row[0]].reaction
-        # Compared before it is added: a reaction of NEVER and a time would leave 64 bits.
-        if reaction < bound - time[k]:
-            bound = time[k] + reaction
-    return bound
 
 
 class Releaser:
@@ -60,26 +24,27 @@ class Releaser:
 
     def __init__(self) -> None:
         self._store = FlowStore()
-        self._columns = GrowingArrays(left=np.zeros(0, np.int64), followed=np.zeros(0, np.int8))
+        self._left = np.zeros(0, np.int64)  # flows to complete, by handle
+        self._followed = np.zeros(0, np.bool_)
 
     def open(self, group: FlowGroup, *, followed: bool = True) -> None:
         """Know a group; ``followed``: and its dependencies."""
         self._store.open(replace(group, release="network" if followed else "caller"))
-        for name, value in (("left", group.table.num_flows), ("followed", followed)):
-            self._columns.reserve(name, group.handle + 1)
-            self._columns[name][group.handle] = value
+        self._left = longer(self._left, group.handle + 1)
+        self._followed = longer(self._followed, group.handle + 1)
+        self._left[group.handle], self._followed[group.handle] = group.table.num_flows, followed
 
     def close(self, handle: int) -> None:
         """Forget a group that ended."""
         self._store.close(handle)
-        self._columns["left"][handle] = 0
+        self._left[handle] = 0
 
     def follows(self, handle: I32) -> NDArray[np.bool_]:
         """Of which handles the dependencies are followed here; of those that nobody knows they aren't."""
-        left, followed = self._columns["left"], self._columns["followed"]
+        left, followed = self._left, self._followed
         known = (handle >= 0) & (handle < len(left))
         at = np.where(known, handle, 0)
-        return known & (left[at] > 0) & (followed[at] > 0) if len(left) else known
+        return known & (left[at] > 0) & followed[at] if len(left) else known
 
     def complete(self, done: Completions) -> tuple[int, list[Starts]]:
         """Flows completed: the earliest time at which the caller may react to one, and what may start now.
@@ -90,32 +55,29 @@ class Releaser:
         handle, index, time_ps = done.handle[order], done.index[order], done.time_ps[order]
         followed = self.follows(handle)
         known = np.zeros(len(order), np.int8)
-        columns = self._columns["left"], handle, index, time_ps, known
-        bound = int(_count(self._store.view(), *columns, np.empty(1, np.int32), np.empty(1, np.int32)))
+        given = len(self._left), self._left, len(order), handle, index, time_ps, known
+        bound = int(kernel.count_down(self._store.columns, *given))
         at = np.flatnonzero(followed & (known > 0))
         released = self.feed(handle[at], index[at], time_ps[at], COMPLETED) if len(at) else []
         for one in np.unique(handle[known > 0]).tolist():
-            if not self._columns["left"][one]:
+            if not self._left[one]:
                 self._store.close(one)
         return bound, released
 
     def feed(self, handle: I32, index: I64, time_ps: I64, kind: int) -> list[Starts]:
         """Flows completed or started; batches of (handle, index, start, cause) that may start now."""
         rep, row = self._store.locate(handle, index)
-        self._store.reserve_work(len(handle))
-        _note_all(self._store.view(), handle, rep, row, time_ps, kind)
+        store = self._store.columns
+        kernel.note_flows(store, len(handle), handle, rep, row, time_ps, kind)
         released = []
-        while True:
-            store = self._store.view()
-            status = _drain(store)
+        is_more = True
+        while is_more:
+            is_more = kernel.drain_some(store)
             state = store.state[0]
-            if state["num_out"]:
-                out = store.out[: int(state["num_out"])].copy()
-                state["num_out"] = 0
+            if count := int(state["num_released"]):
+                out = store.released[:count]
+                state["num_released"] = 0
                 place = store.reps[out["rep"]]
                 number = np.asarray(place["base"] + out["row"] - place["row"], np.int64)
                 released.append((out["handle"].copy(), number, out["start"].copy(), out["cause"].copy()))
-            if status == DRAINED:
-                return released
-            if status != NEED_OUT or not released:
-                self._store.grow(int(status))
+        return released

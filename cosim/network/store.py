@@ -1,4 +1,4 @@
-"""The flow store: owns tables, groups and dependencies of the flows in flight, for compiled loops.
+"""The flow store: owns tables, groups and dependencies of the flows in flight, for the kernel's loops.
 
 One store serves two masters: a network that releases dependent flows by itself, and the engine where it
 releases them (``release="caller"``). Both so follow the same rules (``dependencies``), and give the same
@@ -7,133 +7,39 @@ times, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
-from cosim.network.dependencies import (
-    CELL,
-    COMPLETED,
-    DRAINED,
-    GROUP,
-    NEED_GROUPS,
-    NEED_OUT,
-    NEED_PAGES,
-    NEED_POOL,
-    NEED_WORK,
-    OUT,
-    PAGE,
-    REPETITION,
-    ROW,
-    STARTED,
-    STATE,
-    SUCCESSOR,
-    TABLE,
-    WORK,
-    Store,
-    close_group,
-    drain,
-    find_flows,
-    note,
-    open_group,
-    turn_round,
-)
+from cosim.kernel import Columns, kernel, record
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
-from cosim.network.growing import ArrayLayout, GrowingArrays
 
-__all__ = [
-    "COMPLETED",
-    "DRAINED",
-    "NEED_GROUPS",
-    "NEED_OUT",
-    "NEED_PAGES",
-    "NEED_POOL",
-    "NEED_WORK",
-    "STARTED",
-    "FlowStore",
-    "Store",
-    "drain",
-    "note",
-]
-
+COMPLETED: int = kernel.COMPLETED
+STARTED: int = kernel.STARTED
 _NONE = -1
-
-_DTYPES: dict[str, Any] = {
-    "state": STATE,
-    "tables": TABLE,
-    "rows": ROW,
-    "successors": SUCCESSOR,
-    "reps": REPETITION,
-    "groups": GROUP,
-    "pages": PAGE,
-    "cells": CELL,
-    "unused": np.int64,
-    "work": WORK,
-    "out": OUT,
-}
-_GROWS = {
-    NEED_WORK: "work",
-    NEED_OUT: "out",
-    NEED_POOL: "cells",
-    NEED_PAGES: "pages",
-    NEED_GROUPS: "groups",
-}
-
-_FIRST_ROWS = dict.fromkeys(("rows", "groups", "pages", "cells", "work", "out"), 1024) | {"state": 1}
-"""Of what is under way there is room before any of it is: a loop stops for each that is short."""
-_FIRST = ArrayLayout({name: ((_FIRST_ROWS.get(name, 64),), np.dtype(kind)) for name, kind in _DTYPES.items()})
+_SIZES_OF_RUNS = 64
 
 
-_NO_ROOM: dict[str, int] = {}
+class Store(Columns):
+    """Tables, groups and dependencies of flows, as the kernel has them."""
 
 
 class FlowStore:
-    """Owns the arrays, and grows them; compiled loops see them as a :class:`Store`."""
+    """Tables and groups by name and handle, in front of a :class:`Store`."""
 
     def __init__(self) -> None:
-        self._arrays = GrowingArrays(_FIRST.zeros())
-        self._state = self._arrays["state"][0]
-        # No repetition of any table has more cells: room for one is enough for a flow that is told.
-        self._state["max_page"] = 1
-        self._arrays["unused"][:] = _NONE
+        self.columns = Store(unused=np.full(_SIZES_OF_RUNS, _NONE))
         self._used = {"tables": 0, "rows": 0, "successors": 0, "reps": 0}
         self._tables: dict[int, _NumberedTable] = {}
         self._open: dict[int, _NumberedTable] = {}
-        self._view: Store | None = None
-        self._seen = 0  # the stamp of the arrays that the view is of
-
-    def view(self) -> Store:
-        """The arrays as they are now; stale after anything here was called."""
-        if self._view is None or self._seen != self._arrays.stamp:
-            self._view, self._seen = Store.of(self._view, **self._arrays), self._arrays.stamp
-        return self._view
 
     def _append(self, name: str, count: int) -> tuple[int, NDArray[Any]]:
         """(First, view) of ``count`` more entries."""
-        ((first, rows),) = self._append_all({name: count})
-        return first, rows
-
-    def _append_all(
-        self, counts: Mapping[str, int], room: dict[str, int] = _NO_ROOM
-    ) -> list[tuple[int, NDArray[Any]]]:
-        """The same of several; with ``room`` for so many of others."""
-        used = self._used
-        self._arrays.reserve_all({name: used[name] + count for name, count in counts.items()} | room)
-        made = [(used[name], self._arrays[name][used[name] :][:count]) for name, count in counts.items()]
-        for name, count in counts.items():
-            used[name] += count
-        return made
-
-    def grow(self, what: int) -> None:
-        """Double what a compiled function found too small."""
-        self._arrays.reserve(_GROWS[what], max(4096, 2 * len(self._arrays[_GROWS[what]])))
-
-    def reserve_work(self, count: int) -> None:
-        """Make room to :func:`note` ``count`` more flows."""
-        self._arrays.reserve("work", int(self._state["num_work"]) + count)
+        first = self._used[name]
+        self._used[name] = first + count
+        return first, self.columns.lengthen(name, first + count)[first : first + count]
 
     def table(self, table: FlowTable) -> _NumberedTable:
         """Register a table, once."""
@@ -143,8 +49,9 @@ class FlowStore:
         sizes, first = table.block_row[1:] - table.block_row[:-1], table.block_row[:-1]
         if not table.is_flat:
             sizes, first = sizes.repeat(table.block_repeat), first.repeat(table.block_repeat)
-        needs = {"rows": table.num_rows, "reps": len(sizes), "tables": 1}
-        (row0, rows), (rep0, reps), (number, tables) = self._append_all(needs)
+        row0, rows = self._append("rows", table.num_rows)
+        rep0, reps = self._append("reps", len(sizes))
+        number, tables = self._append("tables", 1)
         rows["src"], rows["dst"] = table.src, table.dst
         rows["size"], rows["delay"], rows["reaction"] = table.size_bytes, table.delay_ps, table.reaction_ps
         # Of each repetition the first flow's index: a flow is found in them by bisection.
@@ -153,27 +60,37 @@ class FlowStore:
             # Counted down as what it waits for happens; it starts at the last of them.
             rows["waits"] = np.diff(table.dep_ptr)
             self._add_successors(table, row0, rows)
+            starts = self._cell_rows(table, rows["waits"])
+            reps["cell_row"], reps["cell_rows"] = starts[0] + row0, starts[1]
         cells = 0
         # A flat group is under way as a whole: its cells are taken when it opens. Of repeated blocks, only
         # what is under way.
         pages = len(reps) if len(table.dep_distance) and (rows["waits"] > 1).any() else 0
         if pages and table.is_flat:
-            cells = sum(_page_size(rows) for rows in sizes.tolist())
-        elif pages:
-            self._state["max_page"] = max(int(self._state["max_page"]), _page_size(int(sizes.max())))
+            cells = sum(_page_size(rows) for rows in reps["cell_rows"].tolist())
         tables[0] = (table.num_flows, cells, _NONE, rep0, len(reps), pages, row0)
         made = _NumberedTable(table, number, row0)
         self._tables[id(table)] = made
         return made
+
+    @staticmethod
+    def _cell_rows(table: FlowTable, waits: I32) -> tuple[I64, I64]:
+        """Of each repetition the first row that waits for several, and how many there are up to the last."""
+        several = np.flatnonzero(waits > 1)
+        low, high = (np.searchsorted(several, table.block_row[k:][: len(table.block_repeat)]) for k in (0, 1))
+        found = np.append(several, 0)
+        count = np.where(high > low, found[high - 1] - found[np.minimum(low, len(several))] + 1, 0)
+        first = np.where(high > low, found[np.minimum(low, len(several))], 0)
+        return first.repeat(table.block_repeat), count.repeat(table.block_repeat)
 
     def single_flows(self, size_bytes: I64) -> tuple[int, int]:
         """Register tables of one flow each, from participant 0 to 1, to which the caller reacts at once;
         (number of the first, its row).
         """
         count = len(size_bytes)
-        needs = dict.fromkeys(("rows", "reps", "tables"), count)
-        pages = int(self._state["pages_used"]) + count
-        (row0, rows), (rep0, reps), (number, tables) = self._append_all(needs, {"pages": pages})
+        row0, rows = self._append("rows", count)
+        rep0, reps = self._append("reps", count)
+        number, tables = self._append("tables", count)
         each = np.arange(count)
         rows["dst"], rows["size"] = 1, size_bytes
         reps["rows"], reps["row"] = 1, row0 + each
@@ -185,6 +102,7 @@ class FlowStore:
         all_of, of_completion = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         columns = (
             row0,
+            len(table.block_repeat),
             table.block_row,
             table.block_repeat,
             table.block_base,
@@ -193,12 +111,12 @@ class FlowStore:
             table.dep_kind,
         )
         # Twice: to count, and, with places made of the counts, to fill.
-        total = turn_round(*columns, all_of, of_completion, np.empty(0, SUCCESSOR))
+        total = kernel.turn_round(*columns, all_of, of_completion, False, np.empty(0, record("successor")))
         first, successors = self._append("successors", total)
         last = np.cumsum(all_of)
         middle = last - all_of + of_completion
         rows["first"], rows["middle"], rows["last"] = first + last - all_of, first + middle, first + last
-        turn_round(*columns, middle, last - all_of, successors)
+        kernel.turn_round(*columns, middle, last - all_of, True, successors)
 
     def open(self, group: FlowGroup, path: int = 0, traits: int = 0) -> _NumberedTable:
         """Make a group known, whose row r (absolute) finds its links at ``path + r``.
@@ -213,16 +131,14 @@ class FlowStore:
             raise NetworkError(f"flow group handle {handle} is still in use")
         table = self.table(group.table)
         what = handle, table.number, *group.key, path, traits, group.release == "network"
-        # It takes nothing before it has room for all: after growing, it is asked again from the beginning.
-        while (status := int(open_group(self.view(), *what))) != DRAINED:
-            self.grow(status)
+        kernel.open_group(self.columns, *what)
         self._open[handle] = table
         return table
 
     def close(self, handle: int) -> None:
         """Forget a group whose flows have all completed."""
         self._open.pop(handle, None)
-        close_group(self.view(), handle)
+        kernel.close_group(self.columns, handle)
 
     def open_handles(self) -> list[int]:
         """Handles in use, ascending."""
@@ -237,7 +153,7 @@ class FlowStore:
             An unknown handle, or an index beyond its table.
         """
         rep, row = np.empty(len(handle), np.int32), np.empty(len(handle), np.int32)
-        wrong = find_flows(self._arrays["groups"], self._arrays["reps"], handle, index, rep, row)
+        wrong = kernel.find_flows(self.columns, len(handle), handle, index, rep, row)
         if wrong != _NONE:
             one = int(handle[wrong])
             if one not in self._open:

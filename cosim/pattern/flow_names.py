@@ -7,6 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from cosim.errors import AlgorithmError
+from cosim.kernel import kernel
 from cosim.pattern.template import NO_DATA, Template
 
 
@@ -57,14 +58,12 @@ class FlowNames:
 
     def refuse_flow(self, code: int, flow: int, before: int) -> NoReturn:
         """Raise for what the replay found at a flow."""
-        from cosim.pattern.replay_chunks import BEFORE_FIRST, NEVER_RELEASED
-
         rank = int(self.template.src[self.place(flow)[2]])
-        if code == NEVER_RELEASED:
+        if code == kernel.NEVER_RELEASED:
             raise AlgorithmError(
                 f"{self.name} deadlocks: {self.flow(flow)} waits for nothing, so nothing ever starts it"
             )
-        if code == BEFORE_FIRST:
+        if code == kernel.BEFORE_FIRST:
             raise AlgorithmError(f"{self.name} deadlocks: {self.flow(flow)} waits for {self.flow(before)}")
         raise AlgorithmError(
             f"{self.name}: {self.flow(flow)} waits for {self.flow(before)}, which rank {rank} can't see: "

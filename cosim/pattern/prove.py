@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
+from cosim.kernel import Columns, kernel, record
 from cosim.pattern.flow_names import FlowNames
 from cosim.pattern.happens_before import EXIT_LIMIT, RACE_LIMIT, check_exits, check_races
 from cosim.pattern.template import I64, NO_DATA, Collective, Template
@@ -52,8 +53,6 @@ U64 = NDArray[np.uint64]
 DENSE_LIMIT = 1 << 24
 """Cells up to which all-to-all state is kept for every rank and piece."""
 _GARBAGE = np.uint64(1 << 63)
-_INTERPRETED_STEPS = 1_000
-"""Chunk moves that take less time to interpret than the loop takes to compile."""
 
 
 def prove(template: Template) -> None:
@@ -136,6 +135,18 @@ def _check_lengths(t: Template, tell: FlowNames) -> None:
         raise AlgorithmError(f"{tell.name}: its dependencies or repeats don't belong to its rows")
 
 
+class _ChunkReplay(Columns):
+    """A template's messages, and the chunk values that a replay moves."""
+
+    container = "chunk_replay"
+
+
+_COLUMNS = (
+    "src", "dst", "dep_ptr", "dep_distance", "dep_kind", "block_row", "block_repeat", "chunk_count", "action"
+)  # fmt: skip
+"""Of a template, that a replay takes as they are."""
+
+
 class _ChunkState:
     """Chunk values of every rank, before and after a replay."""
 
@@ -172,39 +183,36 @@ class _ChunkState:
 
     def run(self, lazy: bool, tell: FlowNames, watch: tuple[int, int] = (-1, -1)) -> int:
         """Replay; the flow that wrote the watched (rank, chunk) last, or -1."""
-        from cosim.pattern.replay_chunks import FINE, Cells, Moves, replay_eager, replay_lazy
-
         t = self.template
         places = max(t.num_places, 1)
-        moves = Moves(
-            t.src,
-            t.dst,
-            t.dep_ptr,
-            t.dep_distance,
-            t.dep_kind,
-            t.block_row,
-            t.block_repeat,
-            t.chunk.astype(np.int64) % places,
-            t.chunk_step.astype(np.int64) % places,
-            t.chunk_count,
-            t.action,
-            t.shift.astype(np.int64),
+        replay = _ChunkReplay(
+            **{name: np.ascontiguousarray(getattr(t, name)) for name in _COLUMNS},
+            chunk=t.chunk.astype(np.int64) % places,
+            chunk_step=t.chunk_step.astype(np.int64) % places,
+            shift=t.shift.astype(np.int64),
+            values=self.values,
+            stride=self.stride,
+            places=places,
+            per_rank=self.per_rank,
+            bits=self.bits,
+            watch_rank=watch[0],
+            watch_chunk=watch[1],
+            writer=-1,
         )
-        cells = Cells(self.values, self.stride, self.tag, self.per_rank, places, self.bits, *watch)
-        interpreted = t.num_flows * (1 + int(t.chunk_count.max(initial=0))) <= _INTERPRETED_STEPS
-        with np.errstate(over="ignore"):  # fingerprints are added modulo 2^64
-            if not lazy:
-                eager = replay_eager.py_func if interpreted else replay_eager
-                return int(eager(moves, cells))
-            longest = int(t.dep_distance.max()) if len(t.dep_distance) else 1
-            flat = bool(t.block_base[-1] == t.block_row[-1])
-            loop = replay_lazy.py_func if interpreted else replay_lazy
-            code, flow, before, writer = loop(
-                moves, cells, flat, 1 << longest.bit_length(), _payload_words(t, longest)
-            )
-        if code != FINE:
-            tell.refuse_flow(code, flow, before)
-        return int(writer)
+        if self.tag is not None:
+            replay.put(tag=self.tag)
+        if not lazy:
+            kernel.replay_early(replay)
+            return int(replay.writer)
+        longest = int(t.dep_distance.max()) if len(t.dep_distance) else 1
+        replay.put(
+            window=np.zeros(1 << longest.bit_length(), record("carried")),
+            payload=np.zeros(_payload_words(t, longest), np.uint64),
+        )
+        fault = kernel.replay_late(replay)
+        if fault != kernel.DONE:
+            tell.refuse_flow(fault, replay.flow, replay.dependency)
+        return int(replay.writer)
 
     def first_wrong(self) -> tuple[int, int] | None:
         """The first (rank, chunk) that isn't as promised."""

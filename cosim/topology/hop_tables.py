@@ -11,27 +11,27 @@ so that nobody passes through it: it is as far as that node and one link. Rows a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
+from cosim.kernel import Columns, kernel
 from cosim.topology.graph import I32, I64, Topology
-
-if TYPE_CHECKING:  # numba is imported when something is to be routed
-    from cosim.topology.cheapest import Distances
-    from cosim.topology.walk import Known
 
 _TABLE_BYTES = 128 << 20
 """Rows kept at once; past it they are computed anew, which changes no path."""
 
 
-@dataclass(eq=False)
-class HopTables:
+class HopTables(Columns):
     """Adjacency of one topology, and the distance rows found so far.
+
+    Who looks for paths holds ``lock``: sessions of a server share a topology.
 
     Attributes
     ----------
+    link_src, link_dst
+        The topology's.
     cost, least
         int32[L], and the lowest of it.
     out_ptr, out_link
@@ -51,30 +51,13 @@ class HopTables:
         CSR: links into each node from the core.
     row_of, rows
         int32 per node (-1: none yet), int32[rows, C]; ``used`` rows are filled.
+    place_of
+        int64 per endpoint: its digits, where a destination's choose among equal ways.
     """
 
-    cost: I32
-    least: int
-    out_ptr: I64
-    out_link: I32
-    in_ptr: I64
-    in_link: I32
-    root_of: I32
-    offset_of: I32
-    near_ptr: I64
-    near_node: I32
-    near_cost: I32
-    last_link: I32
-    core: I64
-    column_of: I32
-    stub_cost: I32
-    core_ptr: I64
-    core_link: I32
-    row_of: I32
-    rows: Any
-    used: int = 0
-    _distances: Distances | None = None
-    _known: Known | None = None
+    def __init__(self, **columns: Any) -> None:
+        super().__init__(**columns)
+        self.lock = Lock()
 
     @classmethod
     def of(cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None) -> HopTables:
@@ -99,7 +82,9 @@ class HopTables:
         column_of = np.where(stub_of >= 0, np.cumsum(is_core)[stub_of] - 1, -1).astype(np.int32)
         core_link = in_link[is_core[tail[in_link]]]
         return cls(
-            cost=cost,
+            link_src=np.ascontiguousarray(tail, np.int32),
+            link_dst=np.ascontiguousarray(head, np.int32),
+            cost=np.ascontiguousarray(cost, np.int32),
             least=int(cost.min(initial=1)),
             out_ptr=pointer(np.bincount(tail, minlength=nodes)),
             out_link=np.argsort(tail, kind="stable").astype(np.int32),
@@ -128,73 +113,21 @@ class HopTables:
         """Roots in portions whose rows fit the memory; one portion where all do."""
         return [roots[i : i + self._limit] for i in range(0, len(roots), self._limit)]
 
-    def fill(self, topology: Topology, roots: I64) -> None:
+    def fill(self, roots: I64) -> None:
         """Make sure that each root of a portion has its row."""
         missing = roots[self.row_of[roots] < 0]
         if not len(missing):
             return
-        from cosim.topology import kernels
-
         if self.used + len(missing) > self._limit:
             self.row_of[:] = -1
-            self.used, missing = 0, roots
+            self.put(used=0)
+            missing = roots
         end = self.used + len(missing)
         if end > len(self.rows):
             grown = np.empty((min(self._limit, max(end, 2 * self.used)), self.rows.shape[1]), np.int32)
             grown[: self.used] = self.rows[: self.used]
-            self.rows, self._distances = grown, None
-        distances = kernels.for_work(kernels.distances, len(missing) * topology.num_links)
-        distances(
-            missing,
-            self.column_of,
-            self.core,
-            self.core_ptr,
-            self.core_link,
-            topology.link_src,
-            self.cost,
-            self.least,
-            self.rows[self.used : end],
-        )
-        self.row_of[missing] = np.arange(self.used, end)
-        self.used = end
-
-    def distances(self, topology: Topology) -> Distances:
-        """What is filled, as compiled loops take it."""
-        if self._distances is not None:
-            return self._distances
-        from cosim.topology.cheapest import Distances
-
-        self._distances = Distances(
-            topology.link_src,
-            topology.link_dst,
-            self.cost,
-            self.least,
-            self.out_ptr,
-            self.out_link,
-            self.in_ptr,
-            self.in_link,
-            self.root_of,
-            self.offset_of,
-            self.near_ptr,
-            self.near_node,
-            self.near_cost,
-            self.last_link,
-            self.column_of,
-            self.stub_cost,
-            self.core_ptr,
-            self.core_link,
-            self.row_of,
-            self.rows if len(self.rows) else np.empty((1, self.rows.shape[1]), np.int32),
-        )
-        return self._distances
-
-    def known(self, topology: Topology) -> Known:
-        """The candidates that :func:`~cosim.topology.walk.walk` has found so far."""
-        if self._known is None:
-            from cosim.topology.walk import nothing_known
-
-            self._known = nothing_known(topology.num_links)
-        return self._known
+            self.put(rows=grown)
+        kernel.fill_rows(self, len(missing), np.ascontiguousarray(missing))
 
     @property
     def _limit(self) -> int:

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import UnreachableError
+from cosim.kernel import kernel
 from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.topology.hop_tables import HopTables, pointer
 from cosim.topology.ranges import check_endpoints
 
-_FIRST, _HASHED, _BY_DESTINATION, _BY_CHANNEL = 0, 1, 2, 3
-"""As :mod:`cosim.topology.walk` numbers them, which is imported late."""
+_MOST_KEPT = 1 << 16
+"""Links of paths that room is kept for from one question to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +35,21 @@ class _TableRouting(Paths):
         # A topology that differs in rates or latencies only (dataclasses.replace) keeps its tables.
         links = (topology.link_src, topology.link_dst)
         if not self._kept or self._kept[0] is not links[0] or self._kept[1] is not links[1]:
-            self._kept[:] = [*links, HopTables.of(topology, self.endpoints_forward, self.link_cost)]
+            made = HopTables.of(topology, self.endpoints_forward, self.link_cost)
+            made.put(place_of=self._places(topology))
+            self._kept[:] = [*links, made]
         tables: HopTables = self._kept[2]
         return tables
+
+    @property
+    def _way(self) -> tuple[int, int]:
+        """Which of equal ways is taken, as the kernel calls it, and a seed."""
+        return kernel.FIRST_WAY, 0
+
+    def _places(self, topology: Topology) -> I64:
+        """Digits of each destination, where they choose a way."""
+        del topology
+        return np.empty(0, np.int64)
 
     def around(
         self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
@@ -51,35 +64,30 @@ class _TableRouting(Paths):
 
         return paths_over(topology, ~dead, routing, src, dst, channel)
 
-    def _route(
-        self,
-        topology: Topology,
-        src: I32,
-        dst: I32,
-        channel: I32,
-        choice: int,
-        seed: int = 0,
-        place_of: I64 | None = None,
-    ) -> tuple[I64, I32]:
-        if place_of is None:
-            place_of = np.zeros(topology.num_endpoints, np.int64)
+    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """See :class:`~cosim.topology.graph.Paths`."""
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         tables = self._tables(topology)
+        with tables.lock:
+            return self._find(topology, tables, src, dst, channel)
+
+    def _find(
+        self, topology: Topology, tables: HopTables, src: I32, dst: I32, channel: I32
+    ) -> tuple[I64, I32]:
         root = tables.root_of[dst]
         if tables.has(root):
-            return self._walk(topology, tables, src, dst, channel, choice, seed, place_of)
+            return self._walk(topology, tables, src, dst, channel)
         batches = tables.batches(_distinct(root[src != dst], topology.num_nodes))
         if len(batches) <= 1:
             for batch in batches:
-                tables.fill(topology, batch)
-            return self._walk(topology, tables, src, dst, channel, choice, seed, place_of)
+                tables.fill(batch)
+            return self._walk(topology, tables, src, dst, channel)
         hops = np.zeros(len(src), np.int64)
         parts = []
         for batch in batches:
             at = np.flatnonzero(np.isin(root, batch) & (src != dst))
-            tables.fill(topology, batch)
-            flows = src[at], dst[at], channel[at]
-            ptr, links = self._walk(topology, tables, *flows, choice, seed, place_of)
+            tables.fill(batch)
+            ptr, links = self._walk(topology, tables, src[at], dst[at], channel[at])
             hops[at] = np.diff(ptr)
             parts.append((at, ptr, links))
         total = pointer(hops)
@@ -89,6 +97,15 @@ class _TableRouting(Paths):
             out[np.arange(len(links)) + shift] = links
         return total, out
 
+    def _walk(
+        self, topology: Topology, tables: HopTables, src: I32, dst: I32, channel: I32
+    ) -> tuple[I64, I32]:
+        ptr = np.zeros(len(src) + 1, np.int64)
+        failed = kernel.find_paths(tables, len(src), src, dst, channel, *self._way, ptr)
+        if failed >= 0:
+            raise unreachable(topology, int(src[failed]), int(dst[failed]), self.endpoints_forward)
+        return ptr, _taken(tables, ptr)
+
     @property
     def has_alternatives(self) -> bool:
         """Every cheapest path."""
@@ -96,53 +113,34 @@ class _TableRouting(Paths):
 
     def alternatives(self, topology: Topology, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""
-        from cosim.topology.equal_paths import equal_paths
-
         src, dst, _ = check_endpoints(topology, src, dst, dst)
         tables = self._tables(topology)
         root = tables.root_of[dst]
         counts, sizes, found = np.zeros(len(src), np.int64), [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         order = []
-        for batch in tables.batches(_distinct(root, topology.num_nodes)):
-            tables.fill(topology, batch)
-            at = np.flatnonzero(np.isin(root, batch))
-            count, ptr, links, failed = equal_paths(tables.distances(topology), src[at], dst[at], most)
-            if failed >= 0:
-                pair = int(src[at[failed]]), int(dst[at[failed]])
-                raise unreachable(topology, *pair, self.endpoints_forward)
-            total = int(count.sum())
-            counts[at] = count
-            order.append(np.repeat(at, count))
-            sizes.append(np.diff(ptr[: total + 1]))
-            found.append(links[: ptr[total]])
+        with tables.lock:
+            for batch in tables.batches(_distinct(root, topology.num_nodes)):
+                tables.fill(batch)
+                at = np.flatnonzero(np.isin(root, batch))
+                count = np.zeros(len(at), np.int64)
+                failed = kernel.find_equal_paths(tables, len(at), src[at], dst[at], most, count)
+                if failed >= 0:
+                    pair = int(src[at[failed]]), int(dst[at[failed]])
+                    raise unreachable(topology, *pair, self.endpoints_forward)
+                ptr = tables.found_ptr[: int(count.sum()) + 1]
+                counts[at] = count
+                order.append(np.repeat(at, count))
+                sizes.append(np.diff(ptr))
+                found.append(_taken(tables, ptr))
         return counts, *in_order(np.concatenate([*order, np.zeros(0, np.int64)]), sizes, found)
 
-    def _walk(
-        self,
-        topology: Topology,
-        tables: HopTables,
-        src: I32,
-        dst: I32,
-        channel: I32,
-        choice: int,
-        seed: int,
-        place_of: I64,
-    ) -> tuple[I64, I32]:
-        from cosim.topology.kernels import for_work
-        from cosim.topology.walk import Flows, walk
 
-        n, first = len(src), 0
-        distances, known = tables.distances(topology), tables.known(topology)
-        flows, mixed_in = Flows(src, dst, channel, place_of), np.uint64(seed & 0xFFFFFFFFFFFFFFFF)
-        follow = for_work(walk, 32 * n)
-        ptr, links = np.zeros(n + 1, np.int64), np.empty(max(16, 6 * n), np.int32)
-        while True:
-            first, has_path = follow(distances, known, flows, choice, mixed_in, ptr, links, first)
-            if not has_path:
-                raise unreachable(topology, int(src[first]), int(dst[first]), self.endpoints_forward)
-            if first == n:
-                return ptr, links[: ptr[-1]].copy()
-            links = np.concatenate([links, np.empty_like(links)])
+def _taken(tables: HopTables, ptr: I64) -> I32:
+    """Links of the paths that were just found."""
+    links: I32 = tables.found[: ptr[-1]].copy()
+    if len(links) > _MOST_KEPT:
+        tables.put(found=links[:0])
+    return links
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +148,6 @@ class ShortestPaths(_TableRouting):
     """The cheapest path; among equals, the lowest-numbered link at each node. The channel plays no part."""
 
     name: str = "shortest"
-
-    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """See :class:`~cosim.topology.graph.Paths`."""
-        return self._route(topology, src, dst, channel, _FIRST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +162,9 @@ class EcmpPaths(_TableRouting):
     seed: int = 0
     name: str = "ecmp"
 
-    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """See :class:`~cosim.topology.graph.Paths`."""
-        return self._route(topology, src, dst, channel, _HASHED, self.seed)
+    @property
+    def _way(self) -> tuple[int, int]:
+        return kernel.HASHED_WAY, self.seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +181,13 @@ class DModKPaths(_TableRouting):
     place_of: I64 | None = None
     name: str = "dmodk"
 
-    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """See :class:`~cosim.topology.graph.Paths`."""
-        place_of = self.place_of
-        if place_of is None:
-            place_of = np.arange(topology.num_endpoints, dtype=np.int64)
-        return self._route(topology, src, dst, channel, _BY_DESTINATION, place_of=place_of)
+    @property
+    def _way(self) -> tuple[int, int]:
+        return kernel.WAY_BY_DESTINATION, 0
+
+    def _places(self, topology: Topology) -> I64:
+        place_of = np.arange(topology.num_endpoints) if self.place_of is None else self.place_of
+        return np.ascontiguousarray(place_of, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +200,9 @@ class ChannelPaths(_TableRouting):
 
     name: str = "by_channel"
 
-    def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """See :class:`~cosim.topology.graph.Paths`."""
-        return self._route(topology, src, dst, channel, _BY_CHANNEL)
+    @property
+    def _way(self) -> tuple[int, int]:
+        return kernel.WAY_BY_CHANNEL, 0
 
 
 def _distinct(nodes: I32, count: int) -> I64:

@@ -7,20 +7,18 @@ balancer, for each choice.
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
-from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
 from cosim.context import HERE
-from cosim.network.balancing.ask import kernel_signature
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, MAX_STATE, SEEN
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
-from cosim.network.jit import call_at, compiled_for
+from cosim.network.plugged import address_of_kernel
 from cosim.registry import find, names
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import NEVER
@@ -40,7 +38,7 @@ def least(run: Callable[[], object]) -> float:
 
 
 def kernel_ns(balancer: Balancer) -> float:
-    """Nanoseconds of a kernel for one connection, compiled."""
+    """Nanoseconds of a kernel for one connection."""
     rng = np.random.default_rng(0)
     rows, seen = np.zeros(ROWS, CHOICE), np.zeros((ROWS, PATHS), SEEN)
     rows["conn"], rows["paths"], rows["fresh"] = np.arange(ROWS), PATHS, 1
@@ -48,16 +46,14 @@ def kernel_ns(balancer: Balancer) -> float:
     seen["alive"], seen["rate"], seen["minimal"] = 1, 1e11, np.arange(PATHS) < PATHS // 2
     seen["load"], seen["flows"] = rng.random((ROWS, PATHS)), rng.integers(0, 9, (ROWS, PATHS))
     state, parameters = np.zeros((ROWS, MAX_STATE)), np.array(balancer.parameters(), np.float64)
-    made = compiled_for(cast("Any", type(balancer).kernel), kernel_signature())
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * 4)(address_of_kernel(type(balancer)))
+    where = [array.ctypes.data for array in (rows, seen, state, parameters)]
 
-    def loop(times: int, address: int, a: Any, b: Any, c: Any, d: Any) -> None:
-        for _ in range(times):
-            call_at(address, (ROWS, a, b, c, d))
+    def many() -> None:
+        for _ in range(200):
+            call(ROWS, *where)
 
-    many = cast("Any", njit)(_nrt=False)(loop)
-    arguments = int(made.address), rows, seen, state, parameters
-    many(1, *arguments)
-    return least(lambda: many(200, *arguments)) / (200 * ROWS) * 1e9
+    return least(many) / (200 * ROWS) * 1e9
 
 
 def network_seconds(balancer: Balancer | None) -> float:

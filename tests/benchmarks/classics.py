@@ -15,7 +15,7 @@ from statistics import mean
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.dcqcn import Dcqcn
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import PortSettings
+from cosim.network.congestion.fabric import PortSettings
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.network.congestion.moves import MOVES

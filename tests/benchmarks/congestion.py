@@ -1,18 +1,16 @@
-"""The congestion network: ``python -m tests.benchmarks.congestion [pairwise | ns3 | speed | plugins | cold]``
+"""The congestion network: ``python -m tests.benchmarks.congestion [pairwise | ns3 | speed | plugins]``
 
 ``pairwise``: how far apart controls are. ``ns3``: flow completion times against ns-3's TCP. ``speed``: CPU
 seconds and memory for jobs, with counts of messages, flows and updates. ``plugins``: what an update costs, by
-how a control is written. ``cold``: what there is to compile.
+how a control is written.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +23,8 @@ from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.mltcp import Mltcp
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import find
@@ -176,14 +175,13 @@ def _measure(number: int) -> str:
     assert isinstance(network, CongestionNetwork)
     run = network._run
 
-    def timed(*arguments: Any) -> int:
+    def timed(horizon_ps: int) -> None:
         nonlocal inside
         began = time.process_time()
-        status = run(*arguments)
+        run(horizon_ps)
         inside += time.process_time() - began
-        return status
 
-    network._run = timed  # type: ignore[method-assign, assignment]
+    network._run = timed  # type: ignore[method-assign]
     began = time.process_time()
     records = replay(built.topology, network, built.jobs, built.planner)
     took = time.process_time() - began
@@ -233,21 +231,10 @@ class NumpyDctcp(Control):
         c.cut = cut
 
 
-def _halve(n: int, rows: Any, telemetry: Any, state: F64, p: F64) -> None:
-    for i in range(n):
-        row = rows[i]
-        if row.first != 0.0:
-            row.window = 10.0 * row.mss
-        elif row.marked > 0.0:
-            row.window = max(0.9 * row.window, row.mss)
-        else:
-            row.window += row.mss
-
-
 class CompiledPlugIn(Control):
     """A control with a kernel of its own"""
 
-    kernel = _halve
+    kernel = "halve.c"
 
 
 def plugins() -> str:
@@ -284,29 +271,11 @@ def _cost(control: Control, case: Case) -> tuple[float, int]:
     return time.process_time() - began, network.control_updates
 
 
-def cold() -> str:
-    """Seconds to compile: the loop, then what a second control and a plug-in add, with no cache on disk."""
-    code = """
-import time
-from tests.benchmarks.congestion import CompiledPlugIn, _control, _cost, cases
-first, second = ("dctcp", _control("dctcp")), ("then dcqcn", _control("dcqcn"))
-for label, control in first, second, ("then a plug-in", CompiledPlugIn()):
-    print(f"{label:<20} {_cost(control, cases()[0])[0]:>6.2f} CPU-s")
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"NUMBA_CACHE_DIR": folder}
-        done = subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-        )
-    return done.stdout.rstrip()
-
-
 SECTIONS: dict[str, Callable[[], str]] = {
     "pairwise": pairwise,
     "ns3": ns3,
     "speed": speed,
     "plugins": plugins,
-    "cold": cold,
 }
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ from cosim.network.congestion.controls.cubic import Cubic
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import Advance, NetworkSimulator
 from cosim.protocol import adapters

@@ -1,7 +1,7 @@
 """How fast and how large a replay is, message by message: ``python -m tests.benchmarks.replay``.
 
-Each case runs three times in a process of its own. A process before it fills numba's cache, and its own
-reads it by way of a small case of the same shape; that and imports are not counted. Then
+Each case runs three times in a process of its own, after a small case of the same shape; that and imports
+are not counted. Then
 
 - ``cpu_s`` is user and system time of everything else, topology, planner, network, engine, records: the
   least of the three;
@@ -30,7 +30,7 @@ from typing import Any
 REPEATS = 3
 RATES_SEED = 20260301
 SMALL = 16
-"""Ranks of the case that loads the loops."""
+"""Ranks of the case before the first, for which everything is imported."""
 
 
 @dataclass(frozen=True)

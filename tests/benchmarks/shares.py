@@ -2,16 +2,15 @@
 
 Rows are those of :mod:`tests.benchmarks.unfolded`, by default ``128``: issue 12's bar is half a microsecond
 an operation for everything but the network, each operation's messages included. Samples of Linux' ``perf``,
-4,000 a second, while ``Replay.run`` runs, after a small job, so that nothing is compiled in them: of compiled
-functions of ``cosim.network`` (``network``), of ``cosim.engine`` (``engine``), and of all else, which is
-Python (``python``). ``us/op`` is the simulation's CPU time by operations, ``but`` that without the network's
+4,000 a second, while ``Replay.run`` runs, after a small job, so that everything is imported: of the kernel's
+functions in ``engine_*.c`` (``engine``), of its others (``network``), and of all else, which is Python
+(``python``). ``us/op`` is the simulation's CPU time by operations, ``but`` that without the network's
 part.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,27 +19,21 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from cosim.engine.replay import Replay
+from cosim.kernel.build import SOURCES
 from tests.benchmarks.unfolded import ROWS, measure
 
-_MOST_BYTES = 1 << 19
-"""Of a function whose end is not known."""
+_DEFINITION = re.compile(r"^(?:static )?(?:inline )?[\w ]+?[ *](\w+)\([^;]*?\) \{$", re.MULTILINE)
 
 
-def write_map() -> None:
-    """Tell perf, where it looks for it, which compiled function is where."""
-    from numba.core.registry import cpu_target
-
-    engine = cpu_target.target_context.codegen()._engine
-    found = sorted((engine.get_function_address(name), name) for name in engine._defined_symbols)
-    found = [(at, name) for at, name in found if at]
-    ends = [at for at, _ in found[1:]] + [found[-1][0] + _MOST_BYTES]
-    with Path(f"/tmp/perf-{os.getpid()}.map").open("w") as file:
-        for (at, name), end in zip(found, ends, strict=True):
-            room = re.search(r"cosim\d*_?(network|engine)", name)
-            file.write(f"{at:x} {min(end - at, _MOST_BYTES):x} compiled_{room[1] if room else 'other'}\n")
+def rooms() -> dict[str, str]:
+    """Whose each function of the kernel is. One that is inlined counts for its caller."""
+    return {
+        name: "engine" if path.name.startswith("engine_") else "network"
+        for path in SOURCES.glob("*.c")
+        for name in _DEFINITION.findall(path.read_text())
+    }
 
 
 def simulate(name: str) -> None:
@@ -58,8 +51,7 @@ def simulate(name: str) -> None:
     Replay.run = timed  # type: ignore[assignment, method-assign]
     (row,) = (row for row in ROWS if row.name == name)
     done = measure(row)
-    write_map()
-    print(json.dumps(done | {"begin": spans[-1][0], "end": spans[-1][1], "pid": os.getpid()}))
+    print(json.dumps(done | {"begin": spans[-1][0], "end": spans[-1][1]}))
 
 
 def shares(name: str) -> tuple[dict[str, object], Counter[str]]:
@@ -72,13 +64,13 @@ def shares(name: str) -> tuple[dict[str, object], Counter[str]]:
         done = json.loads(out.splitlines()[-1])
         script = ["perf", "script", "-i", data, "-F", "time,ip,sym"]
         lines = subprocess.run(script, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-        Path(f"/tmp/perf-{done['pid']}.map").unlink()
-    whose: Counter[str] = Counter()
+    whose, known = Counter[str](), rooms()
     for line in lines:
         when, _, symbol = line.strip().partition(": ")
         if done["begin"] <= float(when) <= done["end"]:
-            room = re.search("compiled_(network|engine)", symbol)
-            whose[room[1] if room else "python"] += 1
+            # The compiler names parts of a function name.part.0, and the like.
+            function = (symbol.split() or [""])[-1].partition(".")[0]
+            whose[known.get(function, "python")] += 1
     return done, whose
 
 

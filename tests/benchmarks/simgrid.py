@@ -22,7 +22,6 @@ SimGrid is Debian's libsimgrid-dev with g++; where either is missing the benchma
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import signal
@@ -216,7 +215,7 @@ def by_network(topology: Topology, flows: Flows) -> tuple[float, Times, tuple[fl
         arrived[done.index] = done.time_ps / PS_PER_S
         left -= len(done)
     cpu = time.process_time() - began
-    counts = network.columns().counts[0]
+    counts = network.columns.counts[0]
     looked, changed = (float(counts[name]) / (2 * count) for name in ("num_looked", "num_changed"))
     return cpu, arrived, (looked, changed)
 
@@ -275,7 +274,6 @@ def main(names: Sequence[str]) -> None:
     compiler = shutil.which("g++")
     if compiler is None:
         sys.exit("g++ is not installed: apt-get install g++ libsimgrid-dev")
-    os.environ["COSIM_LOOPS"] = "compiled"
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         build = [compiler, "-O2", "-std=c++17", str(SOURCE), "-o", str(folder / "simgrid"), "-lsimgrid"]

@@ -8,7 +8,6 @@ alone (``replay``). ``all-reduce`` is a ring of four ranks from a text, ``quicks
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
@@ -39,7 +38,6 @@ def cpu_ms(make: Callable[[], object], times: int) -> tuple[float, float]:
 
 def main() -> None:
     """Print a line for each."""
-    os.environ["COSIM_LOOPS"] = "compiled"
     logging.disable(logging.WARNING)
     print(f"{'':<12}{'messages':>9}{'run':>16}{'summed up':>16}{'replay':>9}")
     for name, source, times in ROWS:

@@ -14,6 +14,7 @@ from cosim import cli
 from cosim.engine import replay as engine
 from cosim.engine.progress import ProgressInfo
 from cosim.errors import NetworkError
+from cosim.files.folder import MANIFEST
 from cosim.results.stored_run import load_run
 
 SCENARIO = """\
@@ -88,7 +89,7 @@ def test_out_writes_a_folder_that_can_be_read_and_run_again(
     folder = tmp_path / "a" / "b"
     done = cosim_command("run", scenario, "--out", folder, "--set", "record.messages=npz")
     assert done.err == f"written to {folder}\n"
-    names = {path.name for path in folder.iterdir()}
+    names = {path.name for path in folder.iterdir()} - {MANIFEST}
     assert names == {"summary.json", "columns.npz", "messages.npz", "timeline.json", "scenario.yaml"}
     stored = load_run(folder)
     assert len(stored.messages.end_ps) == stored.summary.num_messages == 2 * 4 * 6

@@ -15,6 +15,7 @@ import pytest
 
 from cosim import cli
 from cosim.experiment import run as experiment
+from cosim.files.folder import MANIFEST
 from tests.cli.processes import OWN, PATIENCE_S, all_gone, children, cpu_s, wait_for, wait_until_it_worked
 
 COSIM = [sys.executable, "-c", OWN]
@@ -48,14 +49,14 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_run_that_is_ended_keeps_what_was_computed(tmp_path: Path, number: signal.Signals) -> None:
     with started(tmp_path, "long.yaml", "--out", "out") as process:
         wait_for("the folder", (tmp_path / "out").exists)
-        wait_until_it_worked(process.pid, 1.5)  # it compiles, or is under way: both are to end well
+        wait_until_it_worked(process.pid, 1.5)
         process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert "interrupted" in err
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert 0 <= len(summary["jobs"][0]["iteration_ps"]) < 200_000
-    assert not [*(tmp_path / "out").glob(".*")]
+    assert [file.name for file in (tmp_path / "out").glob(".*")] == [MANIFEST]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

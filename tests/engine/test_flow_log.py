@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from cosim.engine.columns import Columns
-from cosim.engine.counters import fct_edges, mix_columns
-from cosim.engine.flow_log import FlowLog
+from cosim.engine.columns import EngineColumns
+from cosim.engine.flow_log import FlowLog, fct_edges
 from cosim.engine.programs import COLLECTIVES
 from cosim.engine.records import JobInfo, Records
-from cosim.engine.state import REACTIONS_N
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import Completions, FlowBatch, flat_table
@@ -120,10 +118,7 @@ def test_the_digest_is_made_of_every_key_and_time_and_nothing_else() -> None:
     """Worked out again in plain Python, from what the network reported and the operations' records."""
     records, recorder = ran()
     flows = sums([(*flow.key, flow.time_ps) for flow in flows_of(recorder.recording)])
-    rows = [(*key, *at) for key, at in times(records).items()]
-    operations = sums(rows)
-    columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
-    assert mix_columns(*columns) == operations
+    operations = sums([(*key, *at) for key, at in times(records).items()])
     assert records.digest == combined(flows, operations)
 
 
@@ -275,19 +270,19 @@ def test_a_collectives_bytes_are_its_plans() -> None:
 # -- the log by itself ---------------------------------------------------------------------------------
 
 
-def fed(
-    sizes: list[int], pairs: list[tuple[int, int]], spans: list[tuple[int, int]], endpoints: int
-) -> FlowLog:
+def fed(sizes: list[int], pairs: list[tuple[int, int]], spans: list[tuple[int, int]]) -> FlowLog:
     """A log to which flow k, of ``sizes[k]`` from ``pairs[k]``, took from ``spans[k]``, one group each."""
-    columns = Columns()
-    log = FlowLog(columns, endpoints)
-    columns.reserve("handles", 1)
+    columns = EngineColumns()
+    log = FlowLog(columns)
+    columns.reserve(handles=1)
+    columns.scalars["handles_used"] = 1
     for size, pair, span in zip(sizes, pairs, spans, strict=True):
         table = flat_table([0], [1], [size])
-        handle = columns.arrays["handles"][:1]
-        handle["left"], handle["holds"], handle["blocks"] = 1, 2, 1
-        handle["info"], handle["block"] = log.bind(table, np.array(pair, np.int32)), log.blocks(table)
-        columns.meta[REACTIONS_N] = 0
+        number, bound = columns.extend("bindings", 1)
+        bound["info"], bound["block"] = log.bind(table, np.array(pair, np.int32)), log.blocks(table)
+        bound["blocks"], bound["react_from"] = 1, 1  # nobody waits for it
+        handle = columns.handles[:1]
+        handle["left"], handle["holds"], handle["binding"] = 1, 2, number
         one = [np.array([value], np.int64) for value in (0, *span)]
         log.count(Completions(np.zeros(1, np.int32), *one))
     return log
@@ -295,7 +290,7 @@ def fed(
 
 @pytest.mark.parametrize("took", [0, 1, 63, 64, 65, 127, 128, 10**6, 2**40 - 1, 2**40, 2**62 - 1])
 def test_a_completion_time_falls_into_the_bin_whose_edges_hold_it(took: int) -> None:
-    fct = fed([1], [(0, 1)], [(0, took)], 2).fct()
+    fct = fed([1], [(0, 1)], [(0, took)]).fct()
     (at,) = np.flatnonzero(fct.counts)
     assert fct.edges_ps[at] <= took < fct.edges_ps[at + 1]
     assert (fct.min_ps, fct.max_ps, fct.sum_ps) == (took, took, took)
@@ -305,7 +300,7 @@ def test_a_completion_time_falls_into_the_bin_whose_edges_hold_it(took: int) -> 
 
 def test_traffic_bins_double_as_time_goes_on_and_lose_nothing() -> None:
     spans = [(0, end) for end in (1, 10**6, PS_PER_MS, 10**15, 5)]
-    log = fed([10, 20, 30, 40, 50], [(0, 1)] * 3 + [(1, 0)] * 2, spans, 2)
+    log = fed([10, 20, 30, 40, 50], [(0, 1)] * 3 + [(1, 0)] * 2, spans)
     traffic = log.traffic()
     assert len(traffic.size_bytes) * traffic.bin_ps > 10**15
     assert traffic.size_bytes.sum(axis=0).tolist() == [60, 90]
@@ -314,13 +309,12 @@ def test_traffic_bins_double_as_time_goes_on_and_lose_nothing() -> None:
 
 @pytest.mark.parametrize("endpoints", [300, 5000])
 def test_many_pairs_widen_the_matrix_and_lose_nothing(endpoints: int) -> None:
-    """300 endpoints number pairs in a table, 5000 in a dictionary."""
     count = 3000
     generator = np.random.default_rng(7)
     pairs = [(int(a), int(b)) for a, b in generator.integers(0, endpoints, (count, 2)) if a != b]
     sizes = [k + 1 for k in range(len(pairs))]
     spans = [(0, k * 10**7) for k in range(len(pairs))]
-    traffic = fed(sizes, pairs, spans, endpoints).traffic()
+    traffic = fed(sizes, pairs, spans).traffic()
     expected: Counter[tuple[int, int]] = Counter()
     for pair, size in zip(pairs, sizes, strict=True):
         expected[pair] += size
@@ -333,13 +327,12 @@ def test_many_pairs_widen_the_matrix_and_lose_nothing(endpoints: int) -> None:
 def test_arrivals_are_put_into_the_same_bins_in_however_many_parts(
     monkeypatch: pytest.MonkeyPatch, most_cells: int
 ) -> None:
-    """More than are listed at once, while pairs are still coming, and times go forth and back."""
-    monkeypatch.setattr("cosim.engine.traffic._CELLS", most_cells)
-    monkeypatch.setattr("cosim.engine.flow_log._MOST_LISTED", 1000)
+    """While pairs are still coming, and times go forth and back."""
+    monkeypatch.setattr("cosim.engine.flow_log._CELLS", most_cells)
     generator = np.random.default_rng(8)
     pairs = [(int(a), int(b)) for a, b in generator.integers(0, 30, (5000, 2)) if a != b]
     times_ = (10 ** generator.uniform(0, 12, len(pairs))).astype(int).tolist()
-    traffic = fed([1] * len(pairs), pairs, [(0, one) for one in times_], 30).traffic()
+    traffic = fed([1] * len(pairs), pairs, [(0, one) for one in times_]).traffic()
     number = dict(zip(zip(traffic.src.tolist(), traffic.dst.tolist(), strict=True), range(900), strict=False))
     expected = np.zeros_like(traffic.size_bytes)
     for pair, one in zip(pairs, times_, strict=True):

@@ -17,8 +17,8 @@ from cosim.engine.folding.template import fold_template
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.network.aware import CongestionAware
-from cosim.network.dependencies import COMPLETED
 from cosim.network.fair_share import FairShare
+from cosim.network.store import COMPLETED
 from cosim.network.unaware import CongestionUnaware
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner

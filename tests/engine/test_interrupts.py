@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 
 import cosim.engine.replay as module
 from cosim.engine import columns, operation_log
-from cosim.engine.kept_columns import KeptColumn
 from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import JobInfo
+from cosim.engine.spilled_column import SpilledColumn
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.forwarding import ForwardingNetwork
@@ -120,7 +121,7 @@ def test_an_interrupt_while_collectives_are_planned_leaves_empty_records(
     assert records.iteration_end_ps[0].shape == (0, 4)
 
 
-class InterruptedColumn(KeptColumn):
+class InterruptedColumn(SpilledColumn):
     """A signal comes while the n-th part of all columns is being written down."""
 
     left = 0
@@ -134,16 +135,15 @@ class InterruptedColumn(KeptColumn):
 
 @pytest.mark.parametrize("after", [1, 3, 5, 6, 10])
 def test_a_signal_while_operations_are_written_down_keeps_whole_rows(
-    after: int, monkeypatch: pytest.MonkeyPatch
+    after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for bound in ("_LOG_ROWS", "_LEAST_ROWS"):
-        monkeypatch.setattr(columns, bound, 16)
+    monkeypatch.setattr(columns, "_MOST_LOGGED", 16)
     whole = run(RING, some_iterations(50))
-    monkeypatch.setattr(operation_log, "KeptColumn", InterruptedColumn)
+    monkeypatch.setattr(operation_log, "SpilledColumn", InterruptedColumn)
     monkeypatch.setattr(InterruptedColumn, "left", after)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        part = run(RING, some_iterations(50))
+        part = run(RING, some_iterations(50), spill=tmp_path)
     finally:
         signal.signal(signal.SIGINT, before)
     assert part.interrupted

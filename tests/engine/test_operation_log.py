@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import cosim
-from cosim.engine.kept_columns import SpilledColumn
 from cosim.engine.operation_log import OperationLog, evenly
-from cosim.engine.state import LOG
+from cosim.engine.spilled_column import SpilledColumn
+from cosim.kernel import record
 from cosim.results import breakdown
 from cosim.results.breakdown import break_down
 from cosim.results.collective_columns import collective_columns
@@ -41,13 +41,14 @@ jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 8, size: 64M
 @pytest.mark.parametrize("block", [1, 7, 1000])
 def test_operations_come_by_end_job_rank_and_number_however_they_were_cut(block: int) -> None:
     rng = np.random.default_rng(block)
-    rows = np.zeros(1000, LOG)
+    rows = np.zeros(1000, record("ended_operation"))
     rows["end"] = np.sort(rng.integers(0, 300, len(rows)))  # several of an instant, in rounds
     rows["rank"], rows["op"] = rng.integers(0, 5, len(rows)), rng.permutation(len(rows))
     log = OperationLog([2, 3], [np.arange(2), np.arange(3)], len(rows))
-    *before, last = [rows[first : first + block] for first in range(0, len(rows), block)]
-    for cut in before:
-        log.take(cut)
+    last = rows[:0]
+    for first in range(0, len(rows), block):
+        last = np.concatenate([last, rows[first : first + block]])
+        last = last[: log.take(last)]
     ops = log.records(last)
     rows = rows[np.lexsort((rows["op"], rows["rank"], rows["end"]))]
     assert_array_equal(ops.op, rows["op"])

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.engine import state as s
-from cosim.engine.columns import Columns
+from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.programs import ready_job
 from cosim.engine.records import JobInfo
@@ -62,9 +61,9 @@ def written(workload: Workload) -> dict[str, Any]:
     """The columns of a second job of this workload."""
     topology = grid_topology([Dimension("Switch", 6, 1e9, 0)])
     info = JobInfo("w", workload, np.arange(6, dtype=np.int32)[::-1].copy(), 1, 0)
-    columns = Columns()
-    Tables(columns, FlowLog(columns, 6), [ready_job(number, info, topology) for number in range(2)])
-    return columns.arrays | {"rank0": 6, "program0": len(workload.programs)}
+    columns = EngineColumns()
+    Tables(columns, FlowLog(columns), [ready_job(number, info, topology) for number in range(2)])
+    return vars(columns) | {"rank0": 6, "program0": len(workload.programs)}
 
 
 @settings(max_examples=150)
@@ -134,12 +133,12 @@ def test_ends_of_messages_meet_by_sender_receiver_and_tag(workload: Workload) ->
         assert port["peer"] == peer
         sends = op.kind is OpKind.SEND
         if peer < 0:
-            assert (port["channel"], port["binding"]) == (s.NONE, s.NONE)
+            assert (port["channel"], port["binding"]) == (NONE, NONE)
             continue
         ranks = (rank, peer) if sends else (peer, rank)
         found.append((port["channel"], (*ranks, op.tag)))
         if not sends and not workload.rendezvous:
-            assert port["binding"] == s.NONE
+            assert port["binding"] == NONE
             continue
         info = int(columns["info"][columns["bindings"]["info"][port["binding"]]])
         assert info & ((1 << 36) - 1) == (op.size_bytes if sends else 8192)
@@ -168,18 +167,18 @@ def test_ranks_of_jobs_lie_one_after_another_each_with_its_device_and_its_rows()
         Program(f"p{count}", (Operation("x", OpKind.COMPUTE, NO_STREAM),) * count) for count in (1, 3)
     ]
     workload = Workload("w", MESH, programs, np.array([0, 1, 1, 0, 0, 1], np.int32))
-    devices = np.array([2, 0, 1, 2, 0, s.NONE], np.int32)
+    devices = np.array([2, 0, 1, 2, 0, NONE], np.int32)
     endpoints = np.arange(6, dtype=np.int32)[::-1].copy()
     info = JobInfo("w", workload, endpoints, 2, 0, devices=devices)
-    columns = Columns()
-    Tables(columns, FlowLog(columns, 6), [ready_job(number, info, topology) for number in range(3)])
-    ranks = columns.arrays["ranks"][: columns.used("ranks")]
+    columns = EngineColumns()
+    Tables(columns, FlowLog(columns), [ready_job(number, info, topology) for number in range(3)])
+    ranks = columns.ranks[: columns.used("ranks")]
     assert ranks["job"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
     assert ranks["number"].tolist() == [*range(6)] * 3
     assert ranks["device"].tolist() == devices[endpoints].tolist() * 3
     operations = np.array([1, 3, 3, 1, 1, 3] * 3)
     assert ranks["cell0"].tolist() == (np.cumsum(operations) - operations).tolist()
-    assert (ranks["iteration"] == s.NONE).all()
-    assert (columns.arrays["cells"]["started"][: operations.sum()] == s.NONE).all()
-    assert (columns.arrays["lanes"]["busy"][: columns.used("lanes")] == s.NONE).all()
-    assert (columns.arrays["traits"][:6] == s.NONE).all()
+    assert (ranks["iteration"] == NONE).all()
+    assert (columns.cells["started"][: operations.sum()] == NONE).all()
+    assert (columns.lanes["busy"][: columns.used("lanes")] == NONE).all()
+    assert (columns.traits[:6] == NONE).all()

@@ -98,10 +98,10 @@ def answer_file(scenario: Path) -> Path:
     return scenario.with_suffix(".answer.txt")
 
 
-def answer(scenario: Path, release: str) -> str:
-    """Run a scenario as the command line does."""
+def answer(scenario: Path, release: str, *options: str) -> str:
+    """Run a scenario as the command line does, with more options of it."""
     with tempfile.TemporaryDirectory() as out:
-        arguments = ["run", str(scenario), "--release", release, "--out", out]
+        arguments = ["run", str(scenario), "--release", release, "--out", out, *options]
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
         if result.exit_code:
             raise RuntimeError(f"{scenario.name}: exit code {result.exit_code}\n{result.stderr}")

@@ -95,6 +95,15 @@ def test_without_a_way_the_run_ends_and_names_link_and_ranks(network: str) -> No
     assert any("ranks 0, 1" in line or "rank 1" in line for line in error.value.waits[1:])
 
 
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_all_slowdowns_of_an_instant_come_before_what_begins_there(engine: str) -> None:
+    """Of several at a job's start only the first one took effect in time."""
+    text = COMPUTING.replace("ranks: 2", "ranks: 4").replace("endpoints: 2", "endpoints: 4")
+    slow = cosim.run(text, {"events": [{"rank": "*", "slow": 2, "at": "0s"}]}, engine=engine)
+    longer = cosim.run(text, {"jobs[0].workload.compute": "20ms"})
+    assert slow.digest == longer.digest
+
+
 @pytest.mark.slow  # of links, tests/network/test_link_changes.py says the same, of a network alone
 def test_events_that_never_end_do_not_keep_a_dead_run_going(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MOST_IN_VAIN", 1_000)  # of a rank's events, each a turn of SimPy's loop

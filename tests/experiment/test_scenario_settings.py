@@ -137,7 +137,7 @@ def test_relative_paths_start_at_the_scenario(tmp_path: Path) -> None:
 
 
 def test_importing_cosim_imports_next_to_nothing() -> None:
-    heavy = "numpy numba torch pydantic simpy yaml typer rich networkx"
+    heavy = "numpy torch pydantic simpy yaml typer rich networkx"
     code = f"import sys, cosim; print([m for m in '{heavy}'.split() if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 

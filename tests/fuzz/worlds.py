@@ -15,7 +15,7 @@ from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import replay
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.congestion.controls.fixed import Fixed
-from cosim.network.congestion.network import PortSettings
+from cosim.network.congestion.fabric import PortSettings
 from cosim.network.fair_share import FairShare, FairShareNetwork
 from cosim.network.simulator import NetworkSimulator
 from cosim.network.unaware import CongestionUnawareNetwork

@@ -1,4 +1,4 @@
-"""The compiled core's own parts, against lists and dictionaries."""
+"""The kernel's own parts, against lists and dictionaries."""
 
 from __future__ import annotations
 
@@ -10,78 +10,41 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
-from cosim.network.calendar import (
-    Calendar,
-    free,
-    grown,
-    make_calendar,
-    push,
-    take_instant,
-)
+from cosim.kernel import kernel
 from cosim.network.channels import ChannelNumbers
-from cosim.network.drains import drain_time
 from cosim.network.flows import ON_COMPLETION, FlowGroup, FlowTable, flat_table
-from cosim.network.jit import compiled
-from cosim.network.store import COMPLETED, DRAINED, NEED_OUT, STARTED, FlowStore, Store, drain, note
+from cosim.network.store import COMPLETED, STARTED, FlowStore
+from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.strategies.traffic import tables
 from cosim.units import NEVER
-from tests.network.worlds import unrolled
+from tests.network.worlds import batch, graph, unrolled
 
 many = settings(max_examples=60, deadline=None)
 
 
-@compiled
-def put(calendar: Calendar, time: int, tag: int) -> None:
-    push(calendar, time, 0, 0, tag, 0, 0, 0)
-
-
-@compiled
-def take(calendar: Calendar, tags: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
-    at = take_instant(calendar)
-    count = 0
-    while at != -1:
-        tags[count] = calendar.events[at].handle
-        count += 1
-        after = calendar.events[at].next
-        free(calendar, at)
-        at = after
-    return count
-
-
-@compiled
-def drained(now: int, remaining: float, rate: float) -> int:
-    return drain_time(now, remaining, rate)
-
-
 @many
-@given(st.lists(st.one_of(st.integers(0, 40), st.integers(0, 2**61), st.none()), max_size=200))
-def test_calendar_hands_out_whole_instants_in_order(steps: list[int | None]) -> None:
-    """A number is pushed as a time; None takes the next instant."""
-    calendar = make_calendar(8)
+@given(st.lists(st.tuples(st.one_of(st.integers(0, 40), st.integers(0, 2**61)), st.booleans()), max_size=200))
+def test_calendar_hands_out_whole_instants_in_order(steps: list[tuple[int, bool]]) -> None:
+    """A number is pushed as a time, unless it is over; True runs the next instant."""
+    network = CongestionUnawareNetwork()
+    network.open(graph(2, 2, [(0, 1, 1e9, 0)]))
+    table = flat_table([0] * 200, [0] * 200, [0] * 200, reaction_ps=NEVER)
+    network.advance(batch([FlowGroup(0, table, np.zeros(1, np.int32), (0, 0))], []), 0)
+    calendar = network.core.calendar
     model: dict[int, list[int]] = defaultdict(list)
-    tags = np.zeros(256, np.int64)
-    for tag, step in enumerate([*steps, *[None] * len(steps)]):
-        if step is not None:
-            if calendar.state["num_events"][0] == len(calendar.events):
-                calendar = grown(calendar, 2 * len(calendar.events))
-            put(calendar, step, tag)
-            model[step].append(tag)
-        elif model:
-            first = min(model)
-            assert calendar.heap[0]["time"] == first
-            assert tags[: take(calendar, tags)].tolist() == model.pop(first)
+    now = -1
+    for tag, (time, runs) in enumerate([*steps, *[(0, True)] * len(steps)]):
+        if time > now and tag < len(steps):
+            network.advance(batch([], [(0, tag, time, time)]), max(now, 0))
+            model[time].append(tag)
+        if runs and model:
+            now = min(model)
+            assert calendar.heap[0]["time"] == now
+            done = network.advance(batch(), now + 1).completions
+            assert done.index.tolist() == model.pop(now)
+            now += 1
         assert calendar.state["num_instants"][0] == len(model)
         assert calendar.state["num_events"][0] == sum(map(len, model.values()))
-
-
-@compiled
-def tell(store: Store, handle: int, rep: int, row: int, time: int, kind: int) -> None:
-    note(store, handle, rep, row, time, kind)
-
-
-@compiled
-def follow(store: Store) -> int:
-    return drain(store)
 
 
 @many
@@ -112,22 +75,20 @@ def test_store_releases_each_flow_at_its_last_dependency_plus_delay(table: FlowT
         flow, kind = waiting.pop((len(waiting) * 31) // 57)
         rep, row = store.locate(np.zeros(1, np.int32), np.array([flow]))
         time = got[flow] + (take_ps[flow] if kind == COMPLETED else 0)
-        store.reserve_work(1)
-        tell(store.view(), 0, int(rep[0]), int(row[0]), time, kind)
-        status = -1
-        while status != DRAINED:
-            view = store.view()
-            status = follow(view)
-            out = view.out[: int(view.state["num_out"][0])].copy()
-            view.state["num_out"] = 0
+        at = np.array([0], np.int32), rep, row, np.array([time])
+        kernel.note_flows(store.columns, 1, *at, kind)
+        more = True
+        while more:
+            more = kernel.drain_some(store.columns) != 0
+            columns = store.columns
+            out = columns.released[: int(columns.state["num_released"][0])].copy()
+            columns.state["num_released"] = 0
             for one in out:
-                place = view.reps[one["rep"]]
+                place = columns.reps[one["rep"]]
                 made = int(place["base"] + one["row"] - place["row"])
                 assert made not in got
                 got[made], causes[made] = int(one["start"]), int(one["cause"])
                 waiting.append((made, COMPLETED))
-            if status not in (DRAINED, NEED_OUT):
-                store.grow(status)
     assert got == start
     assert causes == cause
     store.close(0)
@@ -141,7 +102,7 @@ def test_store_uses_a_table_and_its_pages_again() -> None:
     for number in (0, 1, 0, 1, 0):
         store.open(FlowGroup(number, table, np.zeros(2, np.int32), (0, 0)))
         store.close(number)
-        view = store.view()
+        view = store.columns
         sizes.add((len(view.rows), len(view.reps), len(view.pages), len(view.cells)))
     assert len(sizes) == 1
 
@@ -160,7 +121,7 @@ def test_store_finds_flows_of_many_groups() -> None:
     assert [len(c) for c in store.locate(np.zeros(0, np.int32), np.zeros(0, np.int64))] == [0, 0]
 
 
-@settings(deadline=None)  # its first example may compile
+@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=60), max_size=8))
 def test_channels_are_numbered_by_job_ends_and_channel(
     batches: list[list[tuple[int, int, int, int]]],
@@ -188,5 +149,5 @@ def test_channels_are_numbered_by_job_ends_and_channel(
     ],
 )
 def test_drains_are_rounded_up_but_dust_is_not(remaining: float, rate: float, expected: int) -> None:
-    assert drained(0, remaining, rate) == expected
-    assert drained(5, remaining, rate) == min(expected + 5, NEVER)
+    assert kernel.when_drained(0, remaining, rate) == expected
+    assert kernel.when_drained(5, remaining, rate) == min(expected + 5, NEVER)

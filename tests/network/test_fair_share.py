@@ -16,13 +16,10 @@ from numpy.typing import NDArray
 
 from cosim.context import HERE
 from cosim.errors import NetworkError
-from cosim.network.dense import copied
-from cosim.network.fair_share import FairShare, FairShareNetwork
+from cosim.kernel import kernel
+from cosim.network.fair_share import FairShare, FairShareNetwork, Fluid
 from cosim.network.flows import FlowGroup, flat_table, pack_key
-from cosim.network.fluid import CAME, Fluid
-from cosim.network.sharing import share
 from cosim.network.simulator import NetworkSimulator
-from cosim.network.slack import WHOLE
 from cosim.testing.strategies.traffic import RATES, table_of, topologies
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
@@ -271,29 +268,29 @@ def test_rates_are_those_of_exact_progressive_filling(crowd: tuple[Topology, lis
 
 def rates(network: FairShareNetwork, *, anew: bool) -> NDArray[np.float64]:
     """Rates of what is under way; ``anew``: worked out from zero on a copy, as if no rate had been before."""
-    core, fluid = network.core(), network.columns()
+    core, fluid = network.core, network.columns
     under_way = fluid.flows["member"] != -1
     under_way &= np.isin(np.arange(len(under_way)), fluid.members["flow"][_used(fluid)])
     if not anew:
         return np.asarray(fluid.flows["rate"][under_way])
-    arrays = [name for name in fluid._names if name not in {"balance", "dense"}]
-    own = {name: getattr(fluid, name).copy() for name in arrays}
-    copy = fluid.replaced(dense=copied(fluid.dense), **own)
+    copy = fluid.copy(drains=fluid.drains.copy())
     copy.flows["level"] = -1.0
-    copy.dirty[:] = np.arange(len(copy.links))
-    copy.links["dirty"], copy.links["load"], copy.counts["num_dirty"] = CAME, 0, len(copy.links)
-    busy = core.replaced(state=core.state.copy(), link_busy=core.link_busy.copy())
-    share(busy, copy, int(core.state["instant"][0]))
-    return np.asarray(copy.flows["rate"][under_way])
+    copy.put(dirty=np.arange(len(copy.links), dtype=np.int32))
+    copy.links["dirty"], copy.links["load"] = kernel.CAME, 0
+    copy.counts["num_dirty"] = len(copy.links)
+    busy = core.copy(link_busy=core.link_busy.copy())
+    kernel.share_links(busy, copy, int(core.state["instant"][0]))
+    return np.array(copy.flows["rate"][under_way])
 
 
 def loads(network: FairShareNetwork) -> NDArray[np.int64]:
-    """What each link's flows take of it, as :mod:`cosim.network.slack` counts it."""
-    fluid = network.columns()
+    """What each link's flows take of it, in parts of 2^42: see ``kernel/src/fluid.c``."""
+    fluid = network.columns
     found = np.zeros(len(fluid.links), np.int64)
     for one in fluid.members[_used(fluid)]:
         capacity, level = fluid.links["capacity"][one["link"]], fluid.flows["level"][one["flow"]]
-        found[one["link"]] += int(min(level * one["weight"] / capacity, 1.0) * WHOLE + 0.5)
+        weight = fluid.classes["weight"][fluid.flows["traits"][one["flow"]]]
+        found[one["link"]] += int(min(level * weight / capacity, 1.0) * 2**42 + 0.5)
     return found
 
 
@@ -319,12 +316,11 @@ def test_rates_of_what_changed_are_bit_by_bit_those_of_filling_all_links(
         while network.advance(flows, time).granted_ps < time:
             flows = batch()
         flows = batch()
-        if network.columns().counts["num_dirty"][0] == 0:  # else the last instant isn't over yet
+        if network.columns.counts["num_dirty"][0] == 0:  # else the last instant isn't over yet
             assert_array_equal(rates(network, anew=False), rates(network, anew=True))
-            if network.columns().counts["dense"][0] == 0:  # else links that are full don't count it
-                assert_array_equal(network.columns().links["load"], loads(network))
+            assert_array_equal(network.columns.links["load"], loads(network))
             # Links that aren't full are taken to have room when looked at next, however lately they were.
-            network.columns().links["wary"] = 0
+            network.columns.links["wary"] = 0
 
 
 def looked_at(hosts: int) -> tuple[float, float]:
@@ -347,7 +343,7 @@ def looked_at(hosts: int) -> tuple[float, float]:
     )
     while network.advance(flows, NEVER).granted_ps < NEVER:
         flows = batch()
-    counts = network.columns().counts
+    counts = network.columns.counts
     return float(counts["num_looked"][0]) / (2 * count), float(counts["num_changed"][0]) / (2 * count)
 
 
@@ -372,7 +368,7 @@ def test_a_departure_looks_at_no_flow_that_was_frozen_before_the_one_that_left()
         while network.advance(flows, until).granted_ps < until:
             flows = batch()
         flows = batch()
-        looked.append(int(network.columns().counts["num_looked"][0]))
+        looked.append(int(network.columns.counts["num_looked"][0]))
     assert looked == [8, 9]
     assert network.statistics().flows_completed == 1
 

@@ -19,7 +19,8 @@ from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.compiled_hybrid import CompiledHybridNetwork
 from cosim.network.congestion.controls.dctcp import Dctcp
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.forwarding import ForwardingNetwork
@@ -137,7 +138,7 @@ def test_what_a_loop_reports_amid_an_instant_is_not_lost() -> None:
     network = CompiledHybridNetwork(FairShareNetwork(), FairShareNetwork())
     network.open(mesh)
     for part in (network, *network.parts()):
-        part.core().state["report_at"] = 1  # type: ignore[attr-defined]
+        part.core.state["report_at"] = 1  # type: ignore[attr-defined]
     given = [(0, k, 0, 0) for k in range(6)]
     ended, granted = dict[int, int](), 0
     first = network.advance(batch([group], given), 10**7)

@@ -34,7 +34,7 @@ class LooksAtAll(FairShareNetwork):
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         super()._open_model(topology, seed)
-        self._fluid["links"]["wary"] = np.iinfo(np.int16).max
+        self._fluid.links["wary"] = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def run(network: FairShareNetwork, world: World) -> Outcome:
     while (ends < 0).any():
         done = network.advance(flows, NEVER).completions
         ends[done.handle], flows = done.time_ps, batch()
-    return Outcome(ends, network.statistics(), int(network.columns().counts["num_looked"][0]))
+    return Outcome(ends, network.statistics(), int(network.columns.counts["num_looked"][0]))
 
 
 def oversubscribed(rng: np.random.Generator) -> Topology:

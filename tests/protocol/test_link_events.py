@@ -16,7 +16,8 @@ import pytest
 from cosim.errors import FeatureError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.congestion.controls.dctcp import Dctcp
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.simulator import NetworkSimulator

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from scipy.stats import chi2
 
 from cosim.context import HERE, Context
-from cosim.topology import kernels
 from cosim.topology.fat_tree import FatTree
 from cosim.topology.graph import Topology
 from cosim.topology.hosts import Hosts
@@ -375,20 +374,6 @@ def test_settings_that_cannot_matter_are_told() -> None:
     lone = Hosts(gpus=1, nics=1, nic_rate="1Gbps", rails=True, nvlink_rate="9Gbps")
     assert [key for key, _ in lone.idle_settings()] == ["nvlink_rate", "rails"]
     assert Hosts.model_validate(HOST | {"rails": True}).idle_settings() == []
-
-
-def test_interpreted_loops_walk_as_compiled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    topology = LeafSpine(
-        leaves=4, spines=3, endpoints_per_leaf=4, rate="100Gbps", latency="1us", routing="ecmp"
-    ).build(Context(seed=7))
-    src, dst = (a.ravel().astype(np.int32) for a in np.meshgrid(np.arange(16), np.arange(16)))
-    channel = (src * 5 + dst).astype(np.int32)
-    monkeypatch.setattr(kernels, "LITTLE_WORK", 0)
-    compiled = topology.paths(src, dst, channel)
-    monkeypatch.setattr(kernels, "LITTLE_WORK", 1 << 30)
-    interpreted = topology.paths(src, dst, channel)
-    for one, other in zip(compiled, interpreted, strict=True):
-        assert np.array_equal(np.asarray(one), np.asarray(other))
 
 
 def test_channels_have_a_spine_each() -> None:

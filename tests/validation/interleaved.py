@@ -134,7 +134,7 @@ def shares(over: str, gbps: int, mtu: int, milliseconds: int, step_us: int = 20)
     while now < (20 + milliseconds) * PS_PER_MS:
         now = network.advance(batch, now + step_us * PS_PER_US).granted_ps
         batch = FlowBatch()
-        rates = network._fluid["conns"]["rate"][:2].astype(np.float64)
+        rates = network._fluid.conns["rate"][:2].astype(np.float64)
         if now > start[0]:
             found.append(float(rates[0] / max(rates.sum(), 1.0)))
     network.close()

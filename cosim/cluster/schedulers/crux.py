@@ -17,6 +17,7 @@ from cosim.cluster.schedulers.compress import compress
 from cosim.cluster.schedulers.contest import OnLink, gains_ps
 from cosim.cluster.schedulers.contract import Decision, Path, Scheduler
 from cosim.cluster.schedulers.profile import Placed
+from cosim.kernel import kernel
 from cosim.topology.graph import F64, Topology
 
 _MOST_PATHS = 64
@@ -74,9 +75,6 @@ def _least_loaded(
     """(Paths of each job's pairs that have a choice, what each job puts on each link: share of the link's
     time), where each job in turn has those that the ones before it leave least loaded.
     """
-    from cosim.cluster.schedulers.least_loaded import least_loaded
-    from cosim.topology.kernels import for_work
-
     ends, counts, ptrs, ways = zip(*(job.alternatives(topology, _MOST_PATHS) for job in jobs), strict=True)
     pairs = np.array([len(count) for count in counts])
     before = np.cumsum([0, *(len(links) for links in ways)])
@@ -84,8 +82,10 @@ def _least_loaded(
     count, links = np.concatenate(counts), np.concatenate(ways)
     sent = np.concatenate([job.profile.pair_bps for job in jobs])
     share, row = np.zeros((len(jobs), topology.num_links)), np.zeros(len(count), np.int64)
-    loop = for_work(least_loaded, len(links))
-    loop(pairs, count, ptr, links, topology.link_rate_bps, sent, share, row)
+    rate, load = topology.link_rate_bps, np.zeros(topology.num_links)
+    kernel.least_loaded_paths(
+        len(jobs), pairs, count, ptr, links, rate, sent, topology.num_links, load, share, row
+    )
 
     src, dst = (np.concatenate(column) for column in zip(*ends, strict=True))
     whose = np.repeat(np.arange(len(jobs)), pairs)

@@ -111,7 +111,7 @@ class Folding:
             traffic.bin_ps,
             self.whole.endpoints[src.reshape(-1)].astype(np.int32),
             self.whole.endpoints[dst.reshape(-1)].astype(np.int32),
-            traffic.simulated_bytes,
+            traffic.simulated,
         )
 
     def _links(self, links: NetworkStatistics) -> NetworkStatistics:

@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
+from cosim.engine.held_signals import held_signals
 from cosim.errors import InputError, LaunchError, SimulationError
 from cosim.experiment.executors.call import RunCall, RunResult
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.executors.local import num_cores
-from cosim.network.held_signals import held_signals
 from cosim.protocol.address import check_address
 from cosim.protocol.remote import Certificates
 from cosim.spec import LongPs

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cosim.experiment.search.quickest import INSIDE, OUTSIDE, Quickest
-from cosim.network.flows import ON_START
-from cosim.network.jit import compiled
+from cosim.kernel import kernel
 from cosim.pattern.plan import Plan
 from cosim.pattern.template import I32, I64, Template
 from cosim.units import PS_PER_S
@@ -64,34 +62,8 @@ def _chain_ps(template: Template, domain: I64, quickest: Quickest) -> int:
     takes = quickest.least_ps(template.bytes, side)
     takes[template.src == template.dst] = 0
     start, end = np.zeros((2, template.num_flows), np.int64)
-    _chain(
-        template.block_row, template.block_repeat, template.dep_ptr, template.dep_distance,
-        template.dep_kind == ON_START, template.delay_ps, takes, start, end,
+    kernel.end_flows(
+        len(template.block_repeat), template.block_row, template.block_repeat, template.dep_ptr,
+        template.dep_distance, template.dep_kind, template.delay_ps, takes, start, end,
     )  # fmt: skip
     return int(end[template.exit_base :].min())
-
-
-@compiled
-def _chain(
-    block_row: I64,
-    block_repeat: I64,
-    dep_ptr: I64,
-    dep_distance: I64,
-    on_start: NDArray[np.bool_],
-    delay_ps: I64,
-    takes_ps: I64,
-    start: I64,
-    end: I64,
-) -> None:
-    """When each flow ends: after those it depends on, its delay, and what it takes."""
-    flow = 0
-    for block in range(len(block_repeat)):
-        for _ in range(block_repeat[block]):
-            for row in range(block_row[block], block_row[block + 1]):
-                begin = 0
-                for k in range(dep_ptr[row], dep_ptr[row + 1]):
-                    other = flow - dep_distance[k]
-                    begin = max(begin, start[other] if on_start[k] else end[other])
-                start[flow] = begin + delay_ps[row]
-                end[flow] = start[flow] + takes_ps[row]
-                flow += 1

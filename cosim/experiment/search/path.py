@@ -8,12 +8,10 @@ messages between ranks that don't stand for their programs: less is waited for t
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cosim.network.jit import compiled
+from cosim.kernel import Columns, kernel
 from cosim.workload.match_messages import peers
 from cosim.workload.program import NO_STREAM, OpKind, Peer, Workload
 from cosim.workload.table import I64
@@ -25,22 +23,12 @@ _Sends = dict[tuple[int, str, int, int], list[int]]
 """(program, axis, offset, tag) to rows of the table."""
 
 
-@dataclass(frozen=True, eq=False)
-class Chart:
+class Chart(Columns):
     """What waits for what in a workload, as columns by rows of its table; but for how long anything takes.
 
     ``order`` are the rows as they can be walked through: each after what it waits for; fewer than there are
     where some wait for each other. ``meets`` is the SEND that a RECV meets, else -1.
     """
-
-    program: I64
-    stream: I64
-    dep_first: I64
-    dep: I64
-    meets: I64
-    order: I64
-    num_programs: int
-    num_streams: int
 
 
 def earliest_ends(chart: Chart, takes_ps: I64, arrives_ps: I64, iterations: int) -> I64 | None:
@@ -67,10 +55,7 @@ def earliest_ends(chart: Chart, takes_ps: I64, arrives_ps: I64, iterations: int)
     start, end = np.zeros(len(chart.order), np.int64), np.zeros(len(chart.order), np.int64)
     for _ in range(iterations):
         free = np.repeat(ends[:, None], chart.num_streams + 1, axis=1)
-        _pass(
-            chart.order, chart.program, chart.stream, chart.dep_first, chart.dep, chart.meets,
-            takes_ps, arrives_ps, free, start, end, ends,
-        )  # fmt: skip
+        kernel.end_iteration(chart, takes_ps, arrives_ps, free, start, end, ends)
     return ends
 
 
@@ -87,13 +72,19 @@ def chart_of(workload: Workload) -> Chart | None:
     program, stream = table.program.astype(np.int64), table.stream.astype(np.int64)
     stream[stream == loose] = len(names)
     dep = table.dep + np.repeat(starts, np.diff(table.dep_first))
-    order = np.zeros(len(table), np.int64)
-    placed = np.zeros(len(table), np.bool_)
-    count = _order(table.first, meets, order, placed, table.first[:-1].copy())
+    order, placed = np.zeros(len(table), np.int64), np.zeros(len(table), np.int8)
+    first = np.ascontiguousarray(table.first, np.int64)
+    count = kernel.order_rows(table.num_programs, first, meets, order, placed, first[:-1].copy())
     return Chart(
-        program, stream, table.dep_first, dep.astype(np.int64), meets, order[:count],
-        table.num_programs, len(names),
-    )  # fmt: skip
+        program=program,
+        stream=stream,
+        dep_first=np.ascontiguousarray(table.dep_first, np.int64),
+        dep=dep.astype(np.int64),
+        meets=meets,
+        order=order[:count],
+        num_programs=table.num_programs,
+        num_streams=len(names),
+    )
 
 
 def _meetings(workload: Workload) -> I64:
@@ -123,54 +114,3 @@ def _neighbour(workload: Workload, program: int, axis: str, offset: int) -> int 
         return None
     programs = np.unique(workload.program_of[others])
     return int(programs[0]) if len(programs) == 1 else None
-
-
-@compiled
-def _order(first: I64, meets: I64, order: I64, placed: NDArray[np.bool_], at: I64) -> int:
-    """Rows such that each comes after its program's earlier ones and after the SEND it meets; how many."""
-    count, moved = 0, True
-    while moved:
-        moved = False
-        for one in range(len(at)):
-            row = at[one]
-            while row < first[one + 1] and (meets[row] < 0 or placed[meets[row]]):
-                order[count] = row
-                placed[row] = True
-                count += 1
-                row += 1
-                moved = True
-            at[one] = row
-    return count
-
-
-@compiled
-def _pass(
-    order: I64,
-    program: I64,
-    stream: I64,
-    dep_first: I64,
-    dep: I64,
-    meets: I64,
-    takes_ps: I64,
-    arrives_ps: I64,
-    free: I64,
-    start: I64,
-    end: I64,
-    ends: I64,
-) -> None:
-    """When each operation starts and ends, after what it waits for and its stream's last; programs' ends."""
-    loose = free.shape[1] - 1
-    for row in order:
-        mine, on = program[row], stream[row]
-        begin = free[mine, on]
-        for k in range(dep_first[row], dep_first[row + 1]):
-            begin = max(begin, end[dep[k]])
-        start[row] = begin
-        done = begin + takes_ps[row]
-        if meets[row] >= 0:
-            done = max(done, start[meets[row]] + arrives_ps[meets[row]])
-        end[row] = done
-        if on != loose:
-            free[mine, on] = done
-    for row in order:
-        ends[program[row]] = max(ends[program[row]], end[row])

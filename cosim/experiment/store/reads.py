@@ -23,8 +23,8 @@ from typing import Any
 from cosim.files.folder import MANIFEST, SWAP
 
 _WRITES = os.O_WRONLY | os.O_RDWR
-_CACHES = (".nbi", ".nbc", ".pyc", ".tally")
-"""Files of compiled code, and of how long was interpreted without: any run may write them."""
+_CACHES = (".nbi", ".nbc", ".pyc")
+"""Files of compiled code, of a plug-in's too: any run may write them."""
 
 
 @dataclass

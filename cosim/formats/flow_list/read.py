@@ -16,11 +16,11 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from cosim.context import Context
-from cosim.engine.timed_flows import TimedFlows
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
 from cosim.files.text import MOST_RANKS, lines_of, open_regular
 from cosim.formats.flow_list.plain import picoseconds, plain_flows
+from cosim.formats.flow_list.timed import TimedFlows
 from cosim.units import NEVER
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload

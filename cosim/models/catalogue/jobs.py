@@ -29,19 +29,7 @@ from cosim.models.catalogue.schedule_nodes import in_nodes
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
-from cosim.models.megatron.blocks import LocalBlocks
-from cosim.models.megatron.stage import LocalStage
-from cosim.models.megatron.training import LocalTraining
 from cosim.models.parts import Exchange, Layer
-from cosim.models.pytorch.blocks import EagerBlocks
-from cosim.models.pytorch.compiled import CompiledBlocks
-from cosim.models.pytorch.looped import LoopedStage
-from cosim.models.pytorch.memory import eager_memory
-from cosim.models.pytorch.operators import FP32
-from cosim.models.pytorch.parted import PartedStage
-from cosim.models.pytorch.stage import EagerStage
-from cosim.models.pytorch.symmetric import AsyncBlocks
-from cosim.models.pytorch.training import EagerTraining
 from cosim.models.schedule import LOOPED, PARTED
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Training
@@ -113,6 +101,10 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
 
 def local_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     """Training of a GPT by Megatron-LM's local layers, without Apex and Transformer Engine."""
+    from cosim.models.megatron.blocks import LocalBlocks
+    from cosim.models.megatron.stage import LocalStage
+    from cosim.models.megatron.training import LocalTraining
+
     cut = _cut(spec)
     parallel, width, gradient_width = cut.parallel, cut.width, DTYPE_BYTES[spec.gradient_dtype]
     blocks = LocalBlocks(model, cut)
@@ -184,6 +176,16 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
 
 def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) -> ModelJob:
     """Training of a transformer in eager PyTorch."""
+    from cosim.models.pytorch.blocks import EagerBlocks
+    from cosim.models.pytorch.compiled import CompiledBlocks
+    from cosim.models.pytorch.looped import LoopedStage
+    from cosim.models.pytorch.memory import eager_memory
+    from cosim.models.pytorch.operators import FP32
+    from cosim.models.pytorch.parted import PartedStage
+    from cosim.models.pytorch.stage import EagerStage
+    from cosim.models.pytorch.symmetric import AsyncBlocks
+    from cosim.models.pytorch.training import EagerTraining
+
     cut = _cut(spec)
     parallel, width, kept = cut.parallel, cut.width, DTYPE_BYTES[framework.parameter_dtype]
     sharded = parallel.fsdp > 1

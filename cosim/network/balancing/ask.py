@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, LEAST_AGAIN_PS, MAX_STATE, SEEN, Balance
 from cosim.network.flows import F64
 
-_SHOWN = [name for name in CHOICE.names or () if name != "conn"]
+_SHOWN = [name for name in CHOICE.names or () if name not in ("conn", "begin")]
 _PATHS = {f"path_{name}": name for name in SEEN.names or () if name != "part"} | {"parts": "part"}
 
 
@@ -62,6 +60,12 @@ class ChoiceColumns:
             ) from None
 
 
+def batch_of(balance: Balance) -> tuple[Any, Any]:
+    """The batch under way: its rows, and what each sees of paths, [rows, paths]."""
+    count, width = (int(balance.counts[name][0]) for name in ("num_rows", "most_paths"))
+    return balance.rows[:count], balance.seen[: count * width].reshape(count, width)
+
+
 def ask_in_python(balancer: Balancer, balance: Balance, describe: Callable[[int], str]) -> None:
     """Have a balancer that is not compiled answer the batch under way.
 
@@ -70,8 +74,8 @@ def ask_in_python(balancer: Balancer, balance: Balance, describe: Callable[[int]
     NetworkError
         It raised; names the class and whom it was asked for.
     """
-    count = int(balance.counts["num_rows"][0])
-    rows, seen = balance.rows[:count], balance.seen[:count]
+    rows, seen = batch_of(balance)
+    count = len(rows)
     try:
         _ask(balancer, balance, rows, seen)
     except NetworkError:
@@ -84,32 +88,27 @@ def ask_in_python(balancer: Balancer, balance: Balance, describe: Callable[[int]
 
 
 def _ask(balancer: Balancer, balance: Balance, rows: Any, seen: Any) -> None:
-    kernel = type(balancer).kernel
-    if kernel is not None:
-        plain = getattr(kernel, "py_func", kernel)
-        own = rows.view(np.recarray), seen.view(np.recarray)
-        plain(len(rows), *own, balance.state, np.array(balancer.parameters(), np.float64))
-        return
     conn = rows["conn"]
-    state = balance.state[conn]
+    every = balance.state.reshape(-1, MAX_STATE)
+    state = every[conn]
     state[rows["first"] != 0.0, : len(balancer.state)] = list(balancer.state.values())
     c = ChoiceColumns(balancer, rows, seen, {key: state[:, k] for k, key in enumerate(balancer.state)})
     balancer.choose(c)
-    balance.state[conn] = state
+    every[conn] = state
 
 
 def wrong_answer(
     balancer: Balancer, balance: Balance, n: int, describe: Callable[[int], str]
 ) -> NetworkError:
     """The error for the ``n``-th row of the batch: class, column, value and connection."""
-    row, seen = balance.rows[n], balance.seen[n]
+    row, seen = (of[n] for of in batch_of(balance))
     count, path, again = int(row["paths"]), float(row["path"]), float(row["again"])
     who, name = describe(int(row["conn"])), type(balancer).__name__
     if not (np.isfinite(again) and (again == 0.0 or again >= LEAST_AGAIN_PS)):
         return NetworkError(
             f"{name}: column 'again' is {again:g} for {who}; it is 0, or at least {LEAST_AGAIN_PS:g} ps"
         )
-    own = balance.state[int(row["conn"]), : len(balancer.state)]
+    own = balance.state.reshape(-1, MAX_STATE)[int(row["conn"]), : len(balancer.state)]
     for key, value in zip(balancer.state, own.tolist(), strict=True):
         if not np.isfinite(value):
             return NetworkError(f"{name}: column {key!r} is {value} for {who}; it has to be a finite number")
@@ -141,17 +140,3 @@ def state_width(balancer: Balancer) -> int:
             f"{type(balancer).__name__} has {len(balancer.state)} state columns, at most {MAX_STATE} fit"
         )
     return len(balancer.state)
-
-
-@cache
-def kernel_signature() -> Any:
-    """The types that a kernel is called with."""
-    import numba
-
-    some: tuple[NDArray[Any], ...] = (
-        np.zeros(1, CHOICE),
-        np.zeros((1, 1), SEEN),
-        np.zeros((1, 1)),
-        np.zeros(1),
-    )
-    return numba.types.void(numba.types.int64, *map(cast("Any", numba).typeof, some))

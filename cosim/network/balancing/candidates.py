@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.balancing.state import PAIR, PATH
+from cosim.network.balancing.state import CANDIDATE, PAIR
 from cosim.network.channels import ChannelNumbers
 from cosim.network.flows import I32, I64
 from cosim.topology.graph import Topology
@@ -32,7 +32,7 @@ class Candidates:
         self._detours = detours
         self._numbers = ChannelNumbers()
         self.pairs = np.zeros(0, PAIR)
-        self.paths = np.zeros(0, PATH)
+        self.paths = np.zeros(0, CANDIDATE)
         self.links = np.zeros(0, np.int32)
 
     def of(self, src: I32, dst: I32) -> I32:
@@ -55,7 +55,7 @@ class Candidates:
         pairs = np.zeros(len(src), PAIR)
         pairs["count"] = count
         pairs["first"] = len(self.paths) + np.cumsum(count) - count
-        paths = np.zeros(len(ptr) - 1, PATH)
+        paths = np.zeros(len(ptr) - 1, CANDIDATE)
         paths["begin"], paths["end"], paths["minimal"] = ptr[:-1], ptr[1:], minimal
         sums = np.concatenate([[0], np.cumsum(topology.link_latency_ps[links])])
         paths["latency"] = sums[ptr[1:]] - sums[ptr[:-1]]

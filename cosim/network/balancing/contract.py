@@ -62,17 +62,19 @@ look at each other either. Training starts many messages at one instant, which w
 was free. Where the class says ``one_by_one``, each is a batch of its own, in an order by lot, and is counted
 among ``path_flows`` by those that follow.
 
-Compiled balancers. A class with a ``kernel``, a function that numba can compile and that takes ``(n, rows,
-paths, state, parameters)``, is called from the compiled loop. ``rows[i]`` has the columns of the first table
-as fields, ``paths[i, k]`` those of the second (``part``, ``alive``, ``load`` ...), ``state[rows[i].conn]``
-the state.
+Compiled balancers. A class with a ``kernel``, a function of C, is asked without Python in between. It is
+called with ``(n, rows, paths, state, parameters)``: ``rows[i]`` has the columns of the first table as
+fields; its paths are ``paths[rows[i].begin]`` and those that follow, with the columns of the second
+(``part``, ``alive``, ``load`` ...); its state is ``state[8 * rows[i].conn]`` and what follows. A row whose
+``first`` is 1 sets its state itself. The records are ``struct choice`` and ``struct seen_path`` of
+``kernel.h``. What ``kernel`` can be is said in :mod:`cosim.network.plugged`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+from cosim.network.plugged import numba_signature
 from cosim.spec import Spec
 
 
@@ -95,7 +97,13 @@ class Balancer(Spec):
     """Packets of one message overtake each other, for which a transport may send them again."""
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` or ``hash`` matter, and so the run's seed."""
-    kernel: ClassVar[Callable[..., None] | None] = None
+    kernel: ClassVar[Any] = None
+    """A function of C that chooses; see the module's text."""
+
+    @classmethod
+    def numba_signature(cls) -> Any:
+        """What ``numba.cfunc`` has to be given for a kernel."""
+        return numba_signature("choice", "seen_path")
 
     def parameters(self) -> list[float]:
         """What the kernel is given."""

@@ -58,18 +58,21 @@ for two round trips.)
 Rows must not look at each other: which connections come together depends on when their rounds end.
 ``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
 
-Compiled controls. A class with a ``kernel``, a function that numba can compile and that takes ``(n, rows,
-telemetry, state, parameters)``, is called from the compiled loop: an update then costs a fifth of a
-microsecond. ``parameters()`` is what it is given; ``rows`` has the columns above as fields,
-``state[rows[i].conn]`` the state. It is compiled when a network is opened (a second).
+Compiled controls. A class with a ``kernel``, a function of C, is asked without Python in between: an update
+then costs a fifth of a microsecond. It is called with ``(n, rows, telemetry, state, parameters)``:
+``rows[i]`` has the columns above as fields; its hops are ``telemetry[rows[i].begin]`` and those that
+follow, with ``queue``, ``tx`` and ``capacity``; its state is ``state[8 * rows[i].conn]`` and what follows;
+``parameters`` are what the method of that name gives. A row whose ``first`` is 1 is of a connection that
+begins: the kernel sets its first answer and its state. The records are ``struct control_row`` and ``struct
+hop_sight`` of ``kernel.h``. What ``kernel`` can be is said in :mod:`cosim.network.plugged`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+from cosim.network.plugged import numba_signature
 from cosim.spec import Spec
 
 
@@ -110,11 +113,17 @@ class Control(Spec):
     """Whether it looks at ECN marks, and so where they begin matters."""
     uses_chance: ClassVar[bool] = False
     """Whether ``chance`` matters, and so the run's seed."""
-    kernel: ClassVar[Callable[..., None] | None] = None
+    kernel: ClassVar[Any] = None
+    """A function of C that answers; see the module's text."""
 
     def marking(self, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:  # noqa: ARG002
         """(from, all, probability at ``all``) for RED on a port, bytes; None: no marks."""
         return None
+
+    @classmethod
+    def numba_signature(cls) -> Any:
+        """What ``numba.cfunc`` has to be given for a kernel."""
+        return numba_signature("control_row", "hop_sight")
 
     def parameters(self) -> list[float]:
         """What the kernel is given."""

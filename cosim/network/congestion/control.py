@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from cosim.errors import NetworkError
 from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.congestion.state import MAX_STATE, ROW
+from cosim.network.congestion.state import CONTROL_ROW, HOP_SIGHT, MAX_STATE, CongestionState
 from cosim.network.flows import F64
 
-_SHOWN = dict.fromkeys(ROW.names or ())
+_SHOWN = dict.fromkeys(name for name in CONTROL_ROW.names or () if name != "begin")
 _TELEMETRY = {"hop_queue": "queue", "hop_tx": "tx", "hop_rate": "capacity"}
 LEAST_PACKETS, LEAST_SHARE = 1e-3, 1e-6
 """The least window, in packets, and rate, as a share of the port's; a sender with less would hardly send."""
@@ -60,33 +60,40 @@ class ConnectionBatch:
         target[...] = array
 
 
-def ask_in_python(control: Control, count: int, rows: Records, telemetry: Records, state: F64) -> None:
-    """Have a control that is not compiled answer a batch.
+def ask_in_python(control: Control, fluid: CongestionState) -> None:
+    """Have a control that is not compiled answer the batch under way.
 
     Raises
     ------
     NetworkError
         It raised, or gave what is not a number; names the class.
     """
-    kernel = type(control).kernel
-    if kernel is not None:
-        getattr(kernel, "py_func", kernel)(
-            count,
-            rows.view(np.recarray),
-            telemetry.view(np.recarray),
-            state,
-            np.array(control.parameters(), np.float64),
-        )
-        return
-    fresh = rows["first"][:count] != 0.0
+    rows, state = _batch_of(fluid)
+    telemetry = _telemetry_of(fluid, rows, known=control.telemetry)
+    fresh = rows["first"] != 0.0
     if not fresh.any():  # as a rule
-        _ask(control, rows[:count], telemetry[:count], state, "update")
+        _ask(control, rows, telemetry, state, "update")
         return
     for chosen, what in ((fresh, "start"), (~fresh, "update")):
-        part = rows[:count][chosen]
+        part = rows[chosen]
         if len(part):
-            _ask(control, part, telemetry[:count][chosen], state, what)
-            rows[:count][chosen] = part
+            _ask(control, part, telemetry[chosen], state, what)
+            rows[chosen] = part
+
+
+def _batch_of(fluid: CongestionState) -> tuple[Records, F64]:
+    """Rows of the batch, and the state of all connections."""
+    return fluid.rows[: int(fluid.counts["num_waiting"][0])], fluid.state.reshape(-1, MAX_STATE)
+
+
+def _telemetry_of(fluid: CongestionState, rows: Records, *, known: bool) -> Records:
+    """Telemetry of a batch, [rows, hops]; where a control has none, new rows have the rates of links."""
+    hops = np.where((rows["first"] != 0.0) | known, rows["hops"], 0.0).astype(np.int64)
+    place = np.arange(max(int(hops.max(initial=0)), 1))
+    found = np.zeros((len(rows), len(place)), HOP_SIGHT)
+    inside = place < hops[:, None]
+    found[inside] = fluid.telemetry[(rows["begin"][:, None] + place)[inside]]
+    return found
 
 
 def _ask(control: Control, rows: Records, telemetry: Records, state: F64, what: str) -> None:
@@ -109,7 +116,7 @@ def _ask(control: Control, rows: Records, telemetry: Records, state: F64, what: 
     state[conn] = own
 
 
-def check_answers(control: Control, rows: Records, state: F64, describe: Callable[[int], str]) -> None:
+def check_answers(control: Control, fluid: CongestionState, describe: Callable[[int], str]) -> None:
     """Refuse what no sender could follow.
 
     Raises
@@ -117,6 +124,7 @@ def check_answers(control: Control, rows: Records, state: F64, describe: Callabl
     NetworkError
         Names class, column, value and connection.
     """
+    rows, state = _batch_of(fluid)
     given, wait = rows[control.gives], rows["wait"]
     least_given = LEAST_PACKETS * rows["mss"] if control.gives == "window" else LEAST_SHARE * rows["line"]
     total = given.sum() + wait.sum() + state[rows["conn"], : len(control.state)].sum()

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of, state_width
-from cosim.network.congestion.state import BINS, LINE, LINK, PORT, SETTINGS
+from cosim.network.congestion.state import BINS, LINE, PORT, PORT_LINK, SETTINGS
 from cosim.network.flows import F64, I32, I64
-from cosim.network.growing import zeros
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -61,7 +60,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
 def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDArray[Any]:
     """The links of a topology, with the thresholds of their queues."""
     rate_bps = topology.link_rate_bps
-    links = zeros((len(rate_bps),), LINK)
+    links = np.zeros(len(rate_bps), PORT_LINK)
     links["back_first"] = _NONE
     links["capacity"] = links["nominal"] = np.floor(rate_bps)
     links["latency"] = topology.link_latency_ps
@@ -94,7 +93,7 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
 def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     """The ports of one class, after those of the classes before it."""
     old = 0 if before is None else len(before)
-    ports = zeros((old + links,), PORT)
+    ports = np.zeros(old + links, PORT)
     if before is not None:
         ports[:old] = before
     new = ports[old:]
@@ -108,7 +107,7 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
 
 def make_lines(links: int) -> NDArray[Any]:
     """What the queues of one class of ports hold, told apart, while they hold nothing."""
-    lines = zeros((links,), LINE)
+    lines = np.zeros(links, LINE)
     lines["head"] = _NONE
     return lines
 

@@ -45,29 +45,23 @@ of a packet at another rate than the one that a link was built with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
+from cosim.kernel import kernel
+from cosim.kernel.columns import longer
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.session import Balancing
 from cosim.network.calendar import events_of
 from cosim.network.chance import salts
-from cosim.network.changes import CHANGE, ROUTES, to_come
+from cosim.network.changes import ChangeList
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
-from cosim.network.congestion.choosing import (
-    NEED_BATCH,
-    NEED_STRANDS,
-    choose,
-    choose_anew,
-    end_choice,
-)
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.fabric import (
@@ -80,45 +74,12 @@ from cosim.network.congestion.fabric import (
     other_way,
     percentile,
 )
-from cosim.network.congestion.loop import (
-    ASK,
-    DEADLOCK,
-    NEED_CHANGE,
-    NEED_FLOWS,
-    NEED_FRONTS,
-    NEED_LASTS,
-    NEED_ROWS,
-    run_congestion,
-)
-from cosim.network.congestion.moves import pass_change, reroute
-from cosim.network.congestion.ports import settle_all
-from cosim.network.congestion.state import (
-    COFLOW,
-    CONN,
-    COUNTS,
-    CREDIT,
-    CROSS,
-    FEED,
-    FLOW,
-    FRONT,
-    GROUP_TRAITS,
-    HOP,
-    LAST,
-    LINE,
-    MAX_STATE,
-    NUM_CLASSES,
-    QUEUE_BINS,
-    ROW,
-    SIGHT,
-    STRAND,
-    TELEMETRY,
-    CongestionState,
-)
+from cosim.network.congestion.state import MAX_STATE, NUM_CLASSES, QUEUE_BINS, CongestionState
 from cosim.network.congestion.strand_rows import StrandRows
 from cosim.network.congestion.watching import LinkWatch
-from cosim.network.drains import DRAIN
+from cosim.network.drains import DrainHeap
 from cosim.network.flows import F64, I32, I64, FlowGroup
-from cosim.network.growing import GrowingArrays
+from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
@@ -135,75 +96,64 @@ class CongestionNetwork(CompiledNetwork):
     link_changes = True
     has_queues = True
     has_rates = True
+    loop = "run_congestion"
 
     def __init__(
-        self,
-        control: Control,
-        ports: PortSettings | None = None,
-        balancer: Balancer | None = None,
-        *,
-        in_python: bool = False,
+        self, control: Control, ports: PortSettings | None = None, balancer: Balancer | None = None
     ) -> None:
         super().__init__()
         self._balancer = balancer
-        self._balancer_in_python = in_python
         self._scaling = control.scaling()
-        self._control = control = control.inner()
+        self._control = control.inner()
         self._ports = ports or PortSettings()
-        self._in_python = in_python or control.kernel is None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
-        self._balancing = Balancing(
-            self._balancer, topology, seed, self._addresses, in_python=self._balancer_in_python
-        )
+        self._balancing = Balancing(self._balancer, topology, seed)
         self._choices_used = 0
         self._own = self._now = np.zeros(0, np.int32)
         self._detour_strands: dict[tuple[int, int], int] = {}
-        count, control = topology.num_links, self._control
         self._check_rates(topology)
         self._rate = topology.link_rate_bps
-        back = np.full(count, _NONE, np.int64)
-        if self._control.acks_wait:
-            back = other_way(topology.link_src, topology.link_dst)
         self._numbers = ChannelNumbers()
-        self._view: CongestionState | None = None
         self._watch: LinkWatch | None = None
         self._coflows: dict[int, int] = {}
         self._traits: dict[tuple[float, int, int, int], int] = {}
         self._conns_used = 0
-        self._fluid = GrowingArrays(
-            _empty_state(count)
-            | {
-                "settings": make_settings(control, self._scaling, self._ports),
-                "links": make_links(control, self._ports, topology),
-                "mine": np.zeros(0 if self._balancing.balancer is None else count, np.int64),
-                "parameters": np.array(control.parameters(), np.float64),
-            }
+        self._ends = np.zeros((0, 4), np.int64)
+        self._fluid = fluid = self._make_state(topology)
+        back = np.full(topology.num_links, _NONE, np.int64)
+        if self._control.acks_wait:
+            back = other_way(topology.link_src, topology.link_dst)
+        self._rows = StrandRows(fluid, topology, self._ports.mtu_bytes, back)
+        self._changes.fill(fluid.changes)
+
+    def _make_state(self, topology: Topology) -> CongestionState:
+        """The state of a network on which nothing has been sent."""
+        links, control = topology.num_links, self._control
+        fluid = CongestionState(
+            drains=DrainHeap(),
+            changes=ChangeList(),
+            balance=self._balancing.columns,
+            settings=make_settings(control, self._scaling, self._ports),
+            links=make_links(control, self._ports, topology),
+            ports=make_ports(links),
+            parameters=np.array(control.parameters(), np.float64),
+            histogram=np.zeros((links, QUEUE_BINS), np.float64),
         )
-        changing = topology.changes is not None
-        self._fluid["settings"]["changing"] = changing
-        lossless = bool(self._fluid["settings"]["lossless"][0])
-        if changing or lossless or self._balancing.balancer is not None:
-            self._fluid["settings"]["traced"] = 1
-            self._fluid["lines"] = make_lines(count)
-        self._rows = StrandRows(self._fluid, topology, self._ports.mtu_bytes, back)
-        self._changes.fill(self._fluid)
-        self._tell_addresses()
-
-    def _tell_addresses(self) -> None:
-        """Have the loop find the control, and what the balancer is asked by."""
-        control = self._control
-        kernel = None if self._in_python else type(control).kernel
-        if kernel is not None:
-            self._addresses.tell(self._fluid["counts"][0], "kernel", kernel, _signature())
-        if self._balancing.balancer is not None:
-            self._fluid["settings"]["balanced"] = 1
-            self._balancing.call(choose, end_choice, self.signature())
-
-    def _kernels(self) -> tuple[Callable[..., None] | None, ...]:
-        balancer = () if self._balancer is None else (type(self._balancer).kernel,)
-        return type(self._control).kernel, *balancer
+        counts, settings = fluid.counts[0], fluid.settings[0]
+        counts["num_links"], counts["num_classes"], counts["stamp"] = links, 1, 1
+        for name in ("free_flow", "free_front", "free_feed", "free_last"):
+            counts[name] = _NONE
+        counts["kernel"] = address_of_kernel(type(control))
+        settings["balanced"] = balanced = self._balancing.balancer is not None
+        settings["changing"] = changing = topology.changes is not None
+        if balanced:
+            fluid.put(mine=np.zeros(links, np.int64))
+        if changing or balanced or settings["lossless"]:
+            settings["traced"] = 1
+            fluid.put(lines=make_lines(links))
+        return fluid
 
     def _check_rates(self, topology: Topology) -> None:
         """Refuse links on which a packet takes less than the clock's tick, or longer than 1000 seconds."""
@@ -233,8 +183,8 @@ class CongestionNetwork(CompiledNetwork):
 
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         numbers = self._numbers.number(job, src, dst, channel)
-        self._fluid.reserve("channel_of", first + len(src))
-        self._fluid["channel_of"][first : first + len(src)] = numbers
+        end = first + len(src)
+        self._fluid.lengthen("channel_of", end)[first:end] = numbers
         old = self._conns_used
         if len(self._numbers) > old:
             self._conns_used = len(self._numbers)
@@ -251,32 +201,32 @@ class CongestionNetwork(CompiledNetwork):
         fluid = self._fluid
         new, row = np.unique(numbers, return_index=True)
         row = row[new >= old]
-        for name in ("conns", "ends", "drains", "state", "changed", "inside"):
-            fluid.reserve(name, count)
-        for name in ("updated", "woken"):
-            fluid.reserve(name, 3 * count + 2)
-        mine = fluid["conns"][old:count]
+        fluid.lengthen("state", MAX_STATE * count)
+        fluid.lengthen("inside", count)
+        fluid.lengthen("stamps", count)
+        mine = fluid.lengthen("conns", count)[old:count]
         mine["flow"] = mine["tail"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
         mine["budget"] = 1e30
         place = first + row
         own = self._add_strands(np.arange(old, count), place)
         self._own = np.concatenate([self._own, own])
         self._now = np.concatenate([self._now, own])
-        strands = fluid["strands"][own]
-        fluid["strands"]["part"][own] = fluid["strands"]["listed"][own] = 1
+        fluid.strands["part"][own] = fluid.strands["listed"][own] = 1
+        strands = fluid.strands[own]
         mine["strand"], mine["hops"], mine["base"] = own, strands["hops"], strands["base"]
         self._check_round_trips(mine, ends[row])
         has = strands["hops"] > 0
-        leads = fluid["hops"]["link"][strands["hop"][has]]
+        leads = fluid.hops["link"][strands["hop"][has]]
         mine["line"][has] = np.floor(self._rate[leads])
         grid = np.maximum(mine["base"] / 8, 1.0).astype(np.int64)
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
-        fluid["ends"][old:count] = ends[row]
+        self._ends = longer(self._ends, count)
+        self._ends[old:count] = ends[row]
         mine["salt"] = salts(self._seed, ends[row])
 
     def _add_strands(self, conn: I64, place: I64) -> I32:
         """The numbers of new strands, of connections and with the links that are at ``path_ptr[place]``."""
-        ptr, links = self._arrays["path_ptr"], self._arrays["path_link"]
+        ptr, links = self.core.path_ptr, self.core.path_link
         return self._rows.add(conn, ptr[place], ptr[place + 1] - ptr[place], links)
 
     def _number_choices(self, old: int) -> None:
@@ -284,42 +234,36 @@ class CongestionNetwork(CompiledNetwork):
         if self._balancing.balancer is None:
             return
         room = self._balancing.num_paths(old)
-        self._fluid["conns"]["choices"][old : self._conns_used] = self._choices_used + np.cumsum(room) - room
+        self._fluid.conns["choices"][old : self._conns_used] = self._choices_used + np.cumsum(room) - room
         first, self._choices_used = self._choices_used, self._choices_used + int(room.sum())
-        self._fluid.reserve("choices", self._choices_used)
-        self._fluid["choices"][first : self._choices_used] = _NONE
+        self._fluid.lengthen("choices", self._choices_used)[first:] = _NONE
 
     def _add_chosen(self) -> None:
         """Make the strands that a batch has chosen and that there are none of yet."""
         conn, path = self._balancing.chosen()
-        at = self._fluid["conns"]["choices"][conn] + path
-        new = self._fluid["choices"][at] == _NONE
+        choices = self._fluid.choices
+        at = self._fluid.conns["choices"][conn] + path
+        new = choices[at] == _NONE
         begin, hops, links = self._balancing.paths(conn[new], path[new])
-        self._fluid["choices"][at[new]] = self._rows.add(conn[new], begin, hops, links)
+        choices[at[new]] = self._rows.add(conn[new], begin, hops, links)
 
-    def _change(self) -> None:
-        """The next change: of a link's rate, or of the routes."""
-        calendar = self._arrays["calendar"]
-        if int(calendar.state["num_events"][0]) + NUM_CLASSES > len(calendar.events):
-            self._grow_calendar(2 * len(calendar.events))
-        row = pass_change(self.core(), self.columns())
-        if self._fluid["changes"]["link"][row] == ROUTES:
-            self._detours.dead = self._changes.dead(row)
-            if self._balancing.balancer is None:
-                self._follow_routes()
-            else:
-                self._balancing.avoid(self._detours.dead)
-                choose_anew(self.columns())
-        if self._fluid["counts"]["change"][0] == len(self._fluid["changes"]):
-            self._changes.fill(self._fluid)
+    def _reroute(self) -> None:
+        """See to the change of routes that was just taken."""
+        changes = self._fluid.changes
+        self._detours.dead = self._changes.dead(int(changes.state["next"][0]) - 1)
+        if self._balancing.balancer is None:
+            self._follow_routes()
+        else:
+            self._balancing.avoid(self._detours.dead)
+            kernel.choose_all_anew(self._fluid, self._conns_used)
+        if changes.state["next"][0] == len(changes.changes):
+            self._changes.fill(changes)
 
     def _follow_routes(self) -> None:
         """Have connections go where routes go now."""
-        goal = self._own.copy()
-        rows, places = self._detours.places(
-            self._arrays["path_ptr"], self._arrays["path_link"], self._append_paths
-        )
-        conn, row = np.unique(self._fluid["channel_of"][rows], return_index=True)
+        goal, core = self._own.copy(), self.core
+        rows, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
+        conn, row = np.unique(self._fluid.channel_of[rows], return_index=True)
         for one, place in zip(conn.tolist(), places[row].tolist(), strict=True):
             key = one, place
             if key not in self._detour_strands:
@@ -328,7 +272,7 @@ class CongestionNetwork(CompiledNetwork):
             goal[one] = self._detour_strands[key]
         moved = np.flatnonzero(goal != self._now).astype(np.int32)
         self._now = goal
-        reroute(self.core(), self.columns(), moved, goal[moved])
+        kernel.reroute(core, self._fluid, len(moved), moved, goal[moved])
 
     def traits(self, group: FlowGroup) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight, priority, job and coflow."""
@@ -339,85 +283,51 @@ class CongestionNetwork(CompiledNetwork):
         coflow = _NONE
         if group.coflow_bytes > 0:
             coflow = self._coflows.setdefault(group.coflow, len(self._coflows))
-            self._fluid.reserve("coflows", coflow + 1)
-            self._fluid["coflows"]["size"][coflow] = group.coflow_bytes
+            self._fluid.lengthen("coflows", coflow + 1)["size"][coflow] = group.coflow_bytes
         self._add_classes(group.priority)
         key = group.weight, group.priority, group.job, coflow
         number = self._traits.setdefault(key, len(self._traits))
-        self._fluid.reserve("traits", number + 1)
-        one = self._fluid["traits"][number]
+        one = self._fluid.lengthen("traits", number + 1)[number]
         one["weight"], one["priority"], one["job"], one["coflow"] = key
         return number
 
     def _add_classes(self, priority: int) -> None:
         """Have ports for a class of priority, and those before it."""
         fluid, num_links = self._fluid, self._topology.num_links
-        counts = fluid["counts"][0]
+        counts = fluid.counts[0]
         while counts["num_classes"] <= priority:
             counts["num_classes"] += 1
-            fluid["ports"] = make_ports(num_links, fluid["ports"])
-            if len(fluid["lines"]):
-                fluid["lines"] = np.concatenate([fluid["lines"], make_lines(num_links)])
-            for name in ("scan", "touched"):
-                self._fluid.reserve(name, int(counts["num_classes"]) * num_links)
-
-    def _expect_model(self, rows: int) -> None:
-        # One more: the loop stops where there is no room for another one, whether or not there is one.
-        self._fluid.reserve("flows", min(rows, 1 << 16) + 1)
-
-    def _grow_model(self, what: int) -> None:
-        fluid = self._fluid
-        if self._balancing.see_to(what):
-            return
-        if what == NEED_CHANGE:
-            self._change()
-        elif what == NEED_STRANDS:
-            self._add_chosen()
-        elif what == NEED_FRONTS:
-            fluid.reserve("fronts", len(fluid["fronts"]) + len(fluid["hops"]))
-        elif what == NEED_LASTS:
-            fluid.reserve("lasts", 2 * len(fluid["lasts"]) + 1024)
-        elif what == DEADLOCK:
-            raise NetworkError(self._circle())
-        elif what == ASK:
-            self._ask()
-        elif what == NEED_FLOWS:
-            self._fluid.reserve("flows", max(1024, 2 * len(fluid["flows"])))
-        elif what in (NEED_ROWS, NEED_BATCH):
-            need = max(256, 2 * len(fluid["rows"]), len(fluid["instant"]))
-            fluid["rows"] = np.zeros(need, ROW)
-            fluid["telemetry"] = np.zeros((need, self._rows.most_hops), TELEMETRY)
-            fluid["before"] = np.zeros((need, MAX_STATE + 2))
-        else:
-            for name in ("instant", "spare", "other", "third"):
-                self._fluid.reserve(name, len(self._arrays["calendar"].events))
+            fluid.put(ports=make_ports(num_links, fluid.ports))
+            if len(fluid.lines):
+                fluid.put(lines=np.concatenate([fluid.lines, make_lines(num_links)]))
 
     @property
-    def loop(self) -> Any:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return run_congestion
-
     def columns(self) -> CongestionState:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        if self._fluid["telemetry"].shape[1] < self._rows.most_hops:
-            wider = np.zeros((len(self._fluid["rows"]), self._rows.most_hops), TELEMETRY)
-            wider[:, : self._fluid["telemetry"].shape[1]] = self._fluid["telemetry"]
-            self._fluid["telemetry"] = wider
-        self._view = CongestionState.of(self._view, balance=self._balancing.view(), **self._fluid)
-        return self._view
+        return self._fluid
 
-    def _ask(self) -> None:
-        """Ask a control that is not compiled."""
-        fluid = self.columns()
-        count = int(fluid.counts["num_waiting"][0])
-        ask_in_python(self._control, count, fluid.rows, fluid.telemetry, fluid.state)
-        check_answers(self._control, fluid.rows[:count], fluid.state, self._describe)
+    def _answer_model(self, what: int) -> None:
+        if what == kernel.ASK_CONTROL:
+            ask_in_python(self._control, self._fluid)
+            check_answers(self._control, self._fluid, self._describe)
+        elif what == kernel.WRONG_ANSWER:
+            check_answers(self._control, self._fluid, self._describe)  # raises
+        elif what == kernel.NEED_STRANDS:
+            self._add_chosen()
+        elif what == kernel.MORE_CHANGES:
+            self._changes.fill(self._fluid.changes)
+        elif what == kernel.NEW_ROUTES:
+            self._reroute()
+        elif what == kernel.DEADLOCK:
+            raise NetworkError(self._circle())
+        else:
+            self._balancing.answer(what)
 
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
-        now, stuck = int(self._arrays["state"]["instant"][0]), int(self._fluid["counts"]["stuck"][0])
-        found = circle(self._fluid["ports"], self._fluid["feeds"], stuck - 1)
-        links = self._fluid["ports"]["link"][found].tolist()
+        fluid, now = self._fluid, int(self.core.state["instant"][0])
+        found = circle(fluid.ports, fluid.feeds, int(fluid.counts["stuck"][0]) - 1)
+        links = fluid.ports["link"][found].tolist()
         shown = ", ".join(self._topology.link_name(one) for one in links)
         return (
             f"congestion: PFC deadlock at {now} ps: {shown} pause each other in a circle; "
@@ -425,14 +335,14 @@ class CongestionNetwork(CompiledNetwork):
         )
 
     def _describe(self, conn: int) -> str:
-        job, src, dst, _ = self._fluid["ends"][conn].tolist()
+        job, src, dst, _ = self._ends[conn].tolist()
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
     def _next_instant(self) -> int:
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        start, count = super()._next_instant(), int(self._fluid["counts"]["num_drains"][0])
-        return min(start, int(self._fluid["drains"][0]["time"]) - 1) if count else start
+        start, drain = super()._next_instant(), self._fluid.drains.next_ps()
+        return start if drain is None else min(start, drain - 1)
 
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has what ns-3 reports, and
@@ -442,18 +352,17 @@ class CongestionNetwork(CompiledNetwork):
         bytes met, within 3 %. All classes of a link together.
         """
         found = replace(super().statistics(), balancing=self._balancing.used())
-        core = self.core().replaced(state=self._arrays["state"].copy(), link_busy=found.busy_ps)
-        copied = {name: self._fluid[name].copy() for name in ("links", "ports", "histogram")}
-        fluid = self.columns().replaced(**copied)
-        now = int(core.state["grant"][0])
-        settle_all(core, fluid, now)
-        links, ports, histogram = fluid.links, fluid.ports, fluid.histogram
-        ports = ports.reshape(-1, len(links))
+        busy_ps = found.busy_ps.copy() if self._closed else found.busy_ps
+        core, fluid = self.core.copy({"pending": 0}, link_busy=busy_ps), self._fluid
+        histogram, now = fluid.histogram.copy(), int(core.state["grant"][0])
+        fluid = fluid.queues_of(fluid.links, fluid.ports, histogram)
+        kernel.settle_all_queues(core, fluid, now)
+        ports = fluid.ports.reshape(-1, len(fluid.links))
         histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
         mtu, peak = self._ports.mtu_bytes, ports["peak"].max(axis=0)
         dropped = ports["dropped"].sum(axis=0) / mtu
-        nothing = np.zeros(len(links))
+        nothing = np.zeros(len(fluid.links))
         extra: Mapping[str, F64] = {
             **({"drops": nothing, "trims": dropped} if fluid.settings["trims"][0] else {"drops": dropped}),
             "marks": ports["marked"].sum(axis=0) / mtu,
@@ -462,36 +371,36 @@ class CongestionNetwork(CompiledNetwork):
             "queue_max_bytes": peak,
             "pause_ps": paused.sum(axis=0).astype(np.float64),
         }
-        return replace(found, bin_ps=1 << int(core.state["bin_bits"][0]), extra=extra)
+        return replace(found, bin_ps=1 << int(core.state["bin_bits"][0]), busy_ps=busy_ps, extra=extra)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        counts = self._fluid["counts"][0]
-        changes = counts["num_active"] > 0 and to_come(counts)
-        if changes or counts["num_drains"] or counts["open"] or self._arrays["state"]["num_pending"][0]:
+        fluid, core = self._fluid, self.core
+        changes = fluid.counts["num_active"][0] > 0 and fluid.changes.to_come()
+        if changes or fluid.drains.count or fluid.counts["open"][0] or core.state["num_pending"][0]:
             return True
-        return not all(self._is_in_vain(*one) for one in events_of(self._arrays["calendar"]))
+        return not all(self._is_in_vain(*one) for one in events_of(core.calendar))
 
     def _is_in_vain(self, time_ps: int, event: Any) -> bool:
         """Whether an event is a look at a queue that could have crossed a threshold, had more come to it."""
-        if event["hop"] != CROSS:  # of other kinds of events the row is a connection's
+        if event["hop"] != kernel.MAY_CROSS:  # of other kinds of events the row is a connection's
             return False
-        port = self._fluid["ports"][event["row"]]
+        port = self._fluid.ports[event["row"]]
         nothing = port["load"] == 0 and port["head"] == -1 and not port["stops"]
         return bool(port["check"] != time_ps or nothing)
 
     def queues(self, links: I64, now_ps: int) -> QueueSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        fluid, watch = self.columns(), self._watch
+        fluid, watch = self._fluid, self._watch
         if watch is None or not np.array_equal(watch.links, links) or watch.num_ports != len(fluid.ports):
-            self._watch = watch = LinkWatch(self.core(), fluid, links)
+            self._watch = watch = LinkWatch(self.core, fluid, links)
         return watch.queues(fluid, now_ps, self._ports.mtu_bytes)
 
     def rates(self) -> RateSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        used = self._fluid["conns"][: self._conns_used]
+        used = self._fluid.conns[: self._conns_used]
         sends = np.flatnonzero(used["active"])
-        job, src, dst, _ = self._fluid["ends"][sends].astype(np.int32).T
+        job, src, dst, _ = self._ends[sends].astype(np.int32).T
         conns = used[sends]
         window = conns["window"] if self._control.gives == "window" else np.full(len(sends), np.nan)
         return RateSample(
@@ -506,68 +415,4 @@ class CongestionNetwork(CompiledNetwork):
     @property
     def control_updates(self) -> int:
         """How often a control was asked about a connection."""
-        return int(self._fluid["counts"]["num_updates"][0])
-
-
-def _empty_state(num_links: int) -> dict[str, Any]:
-    """The arrays of a network on which nothing has been sent."""
-    counts = np.zeros(1, COUNTS)
-    for name in ("free_flow", "free_front", "free_feed", "free_last"):
-        counts[name] = _NONE
-    counts["stamp"] = counts["num_classes"] = 1
-    records = {
-        "conns": CONN,
-        "strands": STRAND,
-        "credits": CREDIT,
-        "changes": CHANGE,
-        "hops": HOP,
-        "sights": SIGHT,
-        "lines": LINE,
-        "fronts": FRONT,
-        "flows": FLOW,
-        "lasts": LAST,
-        "drains": DRAIN,
-        "feeds": FEED,
-        "rows": ROW,
-    }
-    numbers = (
-        "choices",
-        "strand_of",
-        "moving",
-        "changed",
-        "updated",
-        "woken",
-        "instant",
-        "spare",
-        "other",
-        "third",
-    )
-    return {
-        **{name: np.zeros(0, dtype) for name, dtype in records.items()},
-        **{name: np.zeros(0, np.int32) for name in numbers},
-        **{name: np.zeros(num_links, np.int32) for name in ("hosts", "scan", "touched")},
-        "counts": counts,
-        "ports": make_ports(num_links),
-        "traits": np.zeros(64, GROUP_TRAITS),
-        "coflows": np.zeros(64, COFLOW),
-        "channel_of": np.zeros(64, np.int32),
-        "ends": np.zeros((0, 4), np.int64),
-        **{name: np.zeros(0, np.int64) for name in ("outs", "moved")},
-        "telemetry": np.zeros((0, 1), TELEMETRY),
-        "before": np.zeros((0, MAX_STATE + 2), np.float64),
-        "state": np.zeros((0, MAX_STATE), np.float64),
-        "inside": np.zeros(0, np.float64),
-        "histogram": np.zeros((num_links, QUEUE_BINS), np.float64),
-    }
-
-
-@cache
-def _signature() -> Any:
-    """The types that a kernel is called with."""
-    import numba
-
-    some = np.zeros(1, ROW), np.zeros((1, 1), TELEMETRY), np.zeros((1, 1)), np.zeros(1)
-    return numba.types.void(numba.types.int64, *map(cast("Any", numba).typeof, some))
-
-
-__all__ = ["CongestionNetwork", "PortSettings"]
+        return int(self._fluid.counts["num_updates"][0])

@@ -137,7 +137,8 @@ class Congestion(NetworkSpec):
 
     def build(self, context: Context) -> NetworkSimulator:  # noqa: ARG002 - nothing of it matters
         """A fresh network."""
-        from cosim.network.congestion.network import CongestionNetwork, PortSettings
+        from cosim.network.congestion.fabric import PortSettings
+        from cosim.network.congestion.network import CongestionNetwork
 
         return CongestionNetwork(
             self.control,

@@ -7,23 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.network.congestion.state import CongestionState
 from cosim.network.flows import I32, I64
-from cosim.network.growing import GrowingArrays
 from cosim.topology.graph import Topology
 
 _NONE = -1
 
 
 class StrandRows:
-    """Adds rows to ``strands``, ``hops`` and what runs beside them.
+    """Adds rows to ``strands``, ``hops`` and what runs beside them."""
 
-    Attributes
-    ----------
-    most_hops
-        Links of the longest path so far.
-    """
-
-    def __init__(self, fluid: GrowingArrays, topology: Topology, packet_bytes: int, back: I64) -> None:
+    def __init__(self, fluid: CongestionState, topology: Topology, packet_bytes: int, back: I64) -> None:
         """``back``: of each link the one of the same cable the other way, where acknowledgements wait behind
         data; -1: they don't.
         """
@@ -31,11 +25,10 @@ class StrandRows:
         self._topology = topology
         self._packet_bits = packet_bytes * 8
         self._back = back
-        self._traced = bool(fluid["settings"]["traced"][0])
-        self._credits = bool(fluid["settings"]["credits"][0])
+        self._traced = bool(fluid.settings["traced"][0])
+        self._credits = bool(fluid.settings["credits"][0])
         self._strands = 0
         self._hops = 0
-        self.most_hops = 1
 
     def add(self, conn: I64, begin: I64, count: I64, links: I32) -> I32:
         """The numbers of new strands, one of each connection ``conn``, whose ``count`` links are in ``links``
@@ -46,11 +39,10 @@ class StrandRows:
         heads = ends - count
         has = count > 0
         self._hops += total
-        self.most_hops = max(self.most_hops, int(count.max(initial=1)))
-        for name in ("hops", "sights", "feeds", *(("outs", "strand_of") if self._traced else ())):
-            fluid.reserve(name, self._hops)
+        for name in ("hops", "sights", *(("outs", "strand_of") if self._traced else ())):
+            fluid.lengthen(name, self._hops)
         link = links[np.repeat(begin, count) + np.arange(total) - np.repeat(heads, count)]
-        hops = fluid["hops"][old : self._hops]
+        hops = fluid.hops[old : self._hops]
         hops["link"] = hops["port"] = link
         hops["conn"] = np.repeat(conn, count)
         hops["leads"][heads[has]] = self._strands + 1 + np.flatnonzero(has)
@@ -60,16 +52,12 @@ class StrandRows:
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
         both = sums[ends] - sums[heads]
         first, self._strands = self._strands, self._strands + len(conn)
-        for name in (
-            "strands",
-            "moving",
-            *(("moved",) if self._traced else ()),
-            *(("credits",) if self._credits else ()),
-        ):
-            fluid.reserve(name, self._strands)
+        beside = {"moved": self._traced, "credits": self._credits}
+        for name in ("strands", *(name for name, used in beside.items() if used)):
+            fluid.lengthen(name, self._strands)
         if self._traced:
-            fluid["strand_of"][old : self._hops] = np.repeat(np.arange(first, self._strands), count)
-        mine = fluid["strands"][first : self._strands]
+            fluid.strand_of[old : self._hops] = np.repeat(np.arange(first, self._strands), count)
+        mine = fluid.strands[first : self._strands]
         mine["hop"], mine["hops"], mine["conn"], mine["next"] = old + heads, count, conn, _NONE
         mine["latency"] = both[:, 0]
         mine["base"] = 2 * both[:, 0] + both[:, 1]
@@ -81,9 +69,9 @@ class StrandRows:
         added["back"] = back = self._back[added["link"]]
         chained = np.flatnonzero(back != _NONE)
         chained = chained[np.argsort(back[chained], kind="stable")]
-        back, first_of = back[chained], self._fluid["links"]["back_first"]
+        back, first_of = back[chained], self._fluid.links["back_first"]
         is_last = np.diff(back, append=_NONE) != 0
         hop = chained + first
-        self._fluid["sights"]["back_next"][hop] = np.where(is_last, first_of[back], np.roll(hop, -1))
+        self._fluid.sights["back_next"][hop] = np.where(is_last, first_of[back], np.roll(hop, -1))
         is_first = np.diff(back, prepend=_NONE) != 0
         first_of[back[is_first]] = hop[is_first]

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.network.compiled import ONE_BIN_BITS
-from cosim.network.congestion.ports import settle_all
+from cosim.kernel import kernel
 from cosim.network.congestion.state import QUEUE_BINS, CongestionState
 from cosim.network.core import Core
 from cosim.network.flows import I64
-from cosim.network.growing import zeros
 from cosim.network.simulator import QueueSample
+
+_ONE_BIN_BITS = 61  # two bins of 2^61 ps hold all of time: nobody reads them
 
 
 class LinkWatch:
@@ -21,23 +21,21 @@ class LinkWatch:
     def __init__(self, core: Core, fluid: CongestionState, links: I64) -> None:
         self.links = links
         self.num_ports = len(fluid.ports)
-        classes, count = self.num_ports // len(fluid.links), len(links)
+        all_links, count = len(fluid.links), len(links)
         # Row k * count + n of the copies is class k of the n-th of them, as in the whole.
-        self._rows = (np.arange(classes)[:, None] * len(fluid.links) + links).reshape(-1)
-        self._ports = zeros((len(self._rows),), fluid.ports.dtype)
-        self._links = zeros((count,), fluid.links.dtype)
-        state = core.state.copy()
-        state["bin_bits"] = ONE_BIN_BITS
-        self._core = core.replaced(state=state, link_busy=np.zeros((2, count), np.int64))
+        first_of_class = np.arange(self.num_ports // all_links)[:, None] * all_links
+        self._rows = (first_of_class + links).reshape(-1)
+        self._core = core.copy({"pending": 0}, link_busy=np.zeros((2, count), np.int64))
+        self._core.state["bin_bits"] = _ONE_BIN_BITS
         histogram = np.zeros((count, QUEUE_BINS))
-        self._fluid = fluid.replaced(links=self._links, ports=self._ports, histogram=histogram)
+        self._fluid = fluid.queues_of(fluid.links[links], fluid.ports[self._rows], histogram)
 
     def queues(self, fluid: CongestionState, now_ps: int, mtu_bytes: int) -> QueueSample:
         """Theirs in ``fluid`` when the instant ``now_ps`` begins."""
-        self._links[:] = fluid.links[self.links]
-        ports = self._ports
-        ports[:] = fluid.ports[self._rows]
-        settle_all(self._core, self._fluid, now_ps)
+        self._fluid.links[:] = fluid.links[self.links]
+        self._fluid.ports[:] = fluid.ports[self._rows]
+        kernel.settle_all_queues(self._core, self._fluid, now_ps)
+        ports = self._fluid.ports
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now_ps - ports["since"], 0)
         each = (
             ports["queue"],

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine.messages import REQUEST_BYTES
 from cosim.engine.programs import COLLECTIVES, Group, Naming, ReadyJob, ReadyProgram
+from cosim.kernel import kernel
 from cosim.network.flows import I32, I64
 from cosim.pattern.plan import FIRST, Plan
 from cosim.pattern.planner import Planner
@@ -224,7 +224,7 @@ class _RankBuilder:
         if workload.rendezvous:  # the receiver asks first, and the message waits for that
             tag = self.flat.request_tag[operation.tag]
             kind = RECV if sends else SEND
-            asked = self.builder.one(kind, waits, at, peer=peer, size_bytes=REQUEST_BYTES, tag=tag)
+            asked = self.builder.one(kind, waits, at, peer=peer, size_bytes=kernel.REQUEST_BYTES, tag=tag)
             waits = [asked] if sends else waits
         return self.builder.one(
             SEND if sends else RECV,

@@ -47,22 +47,6 @@ def test_two_clients_at_once_have_the_same_and_nothing_is_half_there(tmp_path: P
     assert open_store(tmp_path / "store").clear() == 0
 
 
-@pytest.mark.slow
-def test_what_processes_leave_for_each_other_in_the_cache_is_nothing_that_a_run_has_read(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "sweep.yaml").write_text(SWEEP)
-    quick = {
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-        "COSIM_LOOPS": "",
-    }  # interprets, and says for how long
-    for _ in range(2):
-        assert start(tmp_path, "--workers", "1", "--again", **quick).wait(PATIENCE_S) == 0
-    assert [*tmp_path.glob("cache/**/*.tally")]
-    entries, _ = open_store(tmp_path / "store").entries()
-    assert [entry.files for entry in entries] == [{}] * 12
-
-
 @pytest.mark.parametrize("after", [1, pytest.param(7, marks=pytest.mark.slow)])
 def test_what_was_computed_when_a_client_is_killed_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int

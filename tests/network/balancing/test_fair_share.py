@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
+from cosim.kernel import plugin
 from cosim.network.balancing.balancers.adaptive import Adaptive
 from cosim.network.balancing.balancers.flowlet import Flowlet
 from cosim.network.balancing.balancers.least_loaded import LeastLoaded
@@ -25,6 +28,7 @@ from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER
+from tests.network.balancing.in_numpy import NumpyAdaptive, NumpyValiant, NumpyWeighted
 from tests.network.balancing.worlds import leaf_spine, send, up_links
 from tests.network.worlds import batch, drive, graph
 
@@ -142,7 +146,7 @@ def test_cuts_order_and_lookahead_change_nothing(
     object.__setattr__(world.topology, "routing", EcmpPaths(world.topology.routing.endpoints_forward))
     whole = drive(FairShareNetwork(balancer()), world)
     assert drive(FairShareNetwork(balancer()), world.reacting(NEVER)) == whole
-    assert drive(FairShareNetwork(balancer(), in_python=True), world, eager=False) == whole
+    assert drive(FairShareNetwork(balancer()), world, eager=False) == whole
     assert drive(FairShareNetwork(balancer()), world, cuts=random.Random(seed)) == whole
 
 
@@ -227,3 +231,56 @@ def test_what_nobody_could_follow_is_refused_with_class_column_value_and_connect
 ) -> None:
     with pytest.raises(NetworkError, match=says):
         send(FairShareNetwork(balancer), leaf_spine(), [(0, 5, SIZE)])
+
+
+IN_NUMPY: list[tuple[Callable[[], Balancer], Callable[[], Balancer]]] = [
+    (Adaptive, NumpyAdaptive),
+    (Valiant, NumpyValiant),
+    (Weighted, NumpyWeighted),
+]
+
+
+@pytest.mark.parametrize(("in_c", "in_numpy"), IN_NUMPY)
+@many
+@given(world=worlds())
+def test_in_numpy_and_in_c_are_the_same(
+    in_c: Callable[[], Balancer], in_numpy: Callable[[], Balancer], world: World
+) -> None:
+    object.__setattr__(world.topology, "routing", EcmpPaths(world.topology.routing.endpoints_forward))
+    assert drive(FairShareNetwork(in_numpy()), world) == drive(FairShareNetwork(in_c()), world)
+
+
+BAD_IN_C = """
+#include "kernel.h"
+EXPORT void bad(int64_t n, struct choice *rows, struct seen_path *paths, double *state,
+                const double *parameters) {
+  for (int64_t i = 0; i < n; i++) {
+    rows[i].path = parameters[0];
+    state[MOST_STATES * rows[i].conn] = parameters[1];
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "says"),
+    [
+        (float("nan"), 0.0, "BadInC: column 'path' is nan for the connection of job 0 from gpu0 to gpu5"),
+        (9.0, 0.0, "BadInC: column 'path' is 9 for the connection .* it has 4 paths, from 0"),
+        (1.0, float("inf"), "BadInC: column 'own' is inf for .*; it has to be a finite number"),
+    ],
+)
+def test_what_a_balancer_of_c_writes_is_checked(path: float, own: float, says: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.c").write_text(BAD_IN_C)
+
+    class BadInC(Balancer):
+        """Answers what it is told"""
+
+        state: ClassVar[dict[str, float]] = {"own": 0.0}
+        kernel: ClassVar[Any] = plugin.load(tmp_path / "bad.c", "bad")
+
+        def parameters(self) -> list[float]:
+            return [path, own]
+
+    with pytest.raises(NetworkError, match=says):
+        send(FairShareNetwork(BadInC()), leaf_spine(), [(0, 5, 1000)])

@@ -14,7 +14,7 @@ from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import PortSettings
+from cosim.network.congestion.fabric import PortSettings
 from tests.network.congestion.worlds import Seen, star, watch
 
 MS, US = 10**9, 10**6

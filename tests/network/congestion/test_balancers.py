@@ -25,12 +25,14 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.routing import EcmpPaths
 from cosim.units import PS_PER_MS
+from tests.network.balancing.in_numpy import NumpyAdaptive, NumpyValiant, NumpyWeighted
 from tests.network.balancing.test_failures import Stubborn, fabric
 from tests.network.balancing.worlds import groups_of, leaf_spine, send, up_links
 from tests.network.worlds import drive, graph
@@ -198,17 +200,17 @@ def test_who_comes_while_a_link_is_dead_moves_nobody_else(eager: bool) -> None:
     assert [found[k, 0][1] for k in range(3)] == [PS_PER_MS + 4 * 10**6, PS_PER_MS, 2 * 10**6]
 
 
-def marking(balancer: Balancer, **more: bool) -> CongestionNetwork:
-    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000), balancer, **more)
+def marking(balancer: Balancer) -> CongestionNetwork:
+    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000), balancer)
 
 
-def dropping(balancer: Balancer, **more: bool) -> CongestionNetwork:
+def dropping(balancer: Balancer) -> CongestionNetwork:
     ports = PortSettings(buffer_bytes=40_000, mtu_bytes=1_000)
-    return CongestionNetwork(NewReno(), ports, balancer, **more)
+    return CongestionNetwork(NewReno(), ports, balancer)
 
 
 def pausing(balancer: Balancer, **more: bool) -> CongestionNetwork:
-    return CongestionNetwork(Hpcc(), PortSettings(lossless=True, pause_bytes=20_000), balancer, **more)
+    return CongestionNetwork(Hpcc(), PortSettings(lossless=True, pause_bytes=20_000), balancer)
 
 
 @pytest.mark.parametrize("balancer", EVERY)
@@ -241,4 +243,19 @@ def test_cuts_and_compiling_change_nothing_where_links_fail_too(
     assert np.all([end >= start for start, end in whole.values()])
     assert drive(make(balancer()), world, eager=False) == whole
     assert drive(make(balancer()), world, cuts=random.Random(seed)) == whole
-    assert drive(make(balancer(), in_python=True), world) == whole
+
+
+@pytest.mark.parametrize(
+    ("in_c", "in_numpy"), [(Adaptive, NumpyAdaptive), (Valiant, NumpyValiant), (Weighted, NumpyWeighted)]
+)
+@pytest.mark.parametrize("make", [marking, dropping])
+@some
+@given(world=worlds())
+def test_in_numpy_and_in_c_are_the_same(
+    in_c: Callable[[], Balancer],
+    in_numpy: Callable[[], Balancer],
+    make: Callable[[Balancer], CongestionNetwork],
+    world: World,
+) -> None:
+    object.__setattr__(world.topology, "routing", EcmpPaths(world.topology.routing.endpoints_forward))
+    assert drive(make(in_numpy()), world) == drive(make(in_c()), world)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cosim.kernel import kernel
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
-from cosim.network.congestion.ports import settle_all
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_MS, PS_PER_US
 from tests.network.congestion.worlds import graph, watch
@@ -126,8 +127,8 @@ def check_ends(world: World, control: Control) -> None:
 def check_accounts(world: World, least: float) -> None:
     """Both links send what they were given, class by class, but for ``least`` bytes a message."""
     network, _ = world.run(Fixed(bdp=1_000))
-    settle_all(network.core(), network.columns(), END)
-    ports = network._fluid["ports"]
+    kernel.settle_all_queues(network.core, network._fluid, END)
+    ports = network._fluid.ports
     links = world.topology.num_links
     for priority in {priority for *_, priority in world.sent}:
         sizes = [size for _, size, _, one in world.sent if one == priority]

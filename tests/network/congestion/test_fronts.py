@@ -10,7 +10,8 @@ import pytest
 
 from cosim.network.balancing.contract import Balancer
 from cosim.network.congestion.controls.fixed import Fixed
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import EcmpPaths

@@ -14,7 +14,8 @@ from cosim.network.congestion.controls.hpcc import Hpcc
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.network.congestion.packets import simulate
@@ -48,7 +49,7 @@ def test_dcqcn_fills_the_link_of_an_incast_that_lasts(senders: int) -> None:
     flows = [(k, senders, 10**10) for k in range(senders)]
     seen = watch(star(senders, 40e9, PS_PER_US), Dcqcn(), flows, until_ps=60 * MS, network=network)
     # What the link has served, not what is sent: each sender's link may fill the queue by a threshold more.
-    served = network._fluid["ports"]["served"][0] * 8 / 60e-3
+    served = network._fluid.ports["served"][0] * 8 / 60e-3
     assert 39e9 <= served <= 40e9
     assert seen.statistics.extra["drops"].sum() == 0
 
@@ -118,7 +119,7 @@ def test_what_a_switch_is_sent_leaves_it(control: Control) -> None:
     flows = [(k, 8, 4_000_000) for k in range(8)]
     seen = watch(topology, control, flows, PortSettings(mtu_bytes=1_000), network=network)
     assert max(seen.done_ps.values()) >= 0.99 * 32e6 * 80
-    ports = network._fluid["ports"][: topology.num_links]
+    ports = network._fluid.ports[: topology.num_links]
     for node in range(topology.num_endpoints, topology.num_nodes):
         came = ports["served"][topology.link_dst == node].sum()
         went = (ports["served"] + ports["queue"])[topology.link_src == node].sum()

@@ -14,7 +14,8 @@ from cosim.errors import NetworkError
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds

@@ -10,10 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cosim
+from cosim.kernel import kernel
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
-from cosim.network.congestion.ports import settle_all
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.results.queues import summarize_queues
 from cosim.results.render.summary_page import render_queues
 from cosim.topology.changes import LinkChange, LinkChanges
@@ -240,12 +241,12 @@ def test_what_came_to_a_dead_link_is_gone_of_its_feeds_too(until_us: int) -> Non
 
 def brought(network: CongestionNetwork, until_ps: int) -> list[tuple[list[float], float]]:
     """Of each port that others feed: the bytes of each link in, and its queue."""
-    settle_all(network.core(), network.columns(), until_ps)
+    kernel.settle_all_queues(network.core, network._fluid, until_ps)
     fluid, found = network._fluid, []
-    for line, port in zip(fluid["lines"], fluid["ports"], strict=True):
+    for line, port in zip(fluid.lines, fluid.ports, strict=True):
         feeds, at = [], port["feeds"]
         while at >= 0:
-            feed = fluid["feeds"][at]
+            feed = fluid.feeds[at]
             turns = line["turns"] + (port["served"] - line["since"]) / max(line["out"], 1)
             came = feed["load"] * 1.25e-13 * (until_ps - feed["at"])
             feeds.append(float(feed["bytes"] + came - feed["out"] * (turns - feed["turns"])))
@@ -256,8 +257,7 @@ def brought(network: CongestionNetwork, until_ps: int) -> list[tuple[list[float]
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("in_python", [False, True])
-def test_a_flow_that_begins_over_a_dead_link_waits_for_no_queue_of_it(in_python: bool) -> None:
+def test_a_flow_that_begins_over_a_dead_link_waits_for_no_queue_of_it() -> None:
     """A rate is chosen by a round trip, over a path with a queue before a link that is dead just then."""
     begin = {96_082: 112, 747_772: 93, 346_509: 0, 6_522: 89, 1_000: 254}
     flows = [(0 if size == 6_522 else 2, 5 if size == 96_082 else 4, size) for size in begin]
@@ -265,7 +265,7 @@ def test_a_flow_that_begins_over_a_dead_link_waits_for_no_queue_of_it(in_python:
     changes = [LinkChange(time_ps=us * PS_PER_US, link=link, rate_bps=rate) for us, link, rate in dead]
     topology = replace(in_a_row(), changes=LinkChanges(changes, 10**5))
     ports = PortSettings(pause_bytes=60_000, mtu_bytes=1_000)
-    network = CongestionNetwork(Timely(), ports, in_python=in_python)
+    network = CongestionNetwork(Timely(), ports)
     starts = [us * PS_PER_US for us in begin.values()]
     seen = watch(topology, Timely(), flows, network=network, starts_ps=starts, priorities=[1, 1, 1, 2, 0])
     assert sorted(seen.done_ps) == list(range(len(flows)))

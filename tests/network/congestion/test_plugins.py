@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -11,24 +11,28 @@ import cosim
 from cosim.errors import CosimError, InputError, NetworkError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
-from cosim.network.calendar import Records
 from cosim.network.congestion import Control
-from cosim.network.flows import F64
 from cosim.units import PS_PER_MS, PS_PER_US
 from tests.network.congestion.worlds import graph as congestion_graph
 from tests.network.congestion.worlds import watch
-
-
-def paced(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    for i in range(n):
-        rows[i].rate = rows[i].weight * 1e9
 
 
 class Paced(Control):
     """As many Gbit/s as its weight says."""
 
     gives: ClassVar[Literal["window", "rate"]] = "rate"
-    kernel = paced
+
+    def start(self, c: Any) -> None:
+        c.rate = c.weight * 1e9
+
+    def update(self, c: Any) -> None:
+        self.start(c)
+
+
+class PacedInC(Paced):
+    """The same in C."""
+
+    kernel = "paced.c"
 
 
 SCENARIO = """
@@ -87,8 +91,8 @@ class Mine(Control):
     assert scaled[0].digest != plain[0].digest
 
 
-@pytest.mark.parametrize("kernel", [False, True])
-def test_connections_of_a_host_take_turns_at_its_port(kernel: bool) -> None:
+@pytest.mark.parametrize("control", [Paced, PacedInC])
+def test_connections_of_a_host_take_turns_at_its_port(control: type[Control]) -> None:
     """They may send 10, 20, 60 and 70 Gbit/s of 100: the first two do, what is left is halved (max-min). In
     classes, each has what those before it leave.
     """
@@ -100,13 +104,12 @@ def test_connections_of_a_host_take_turns_at_its_port(kernel: bool) -> None:
         world = congestion_graph(5, 6, links)
         rates = watch(
             world,
-            Paced(),
+            control(),
             flows,
             until_ps=PS_PER_MS,
             step_ps=PS_PER_US * 100,
             priorities=priorities,
             weights=[want / 1e9 for want in wants],
-            in_python=not kernel,
         ).rate
         return list(rates[-1])
 
@@ -213,3 +216,122 @@ def test_settings_without_effect_draw_warnings(tmp_path: Path) -> None:
     assert not build(loads(text)).warnings
     over = build(loads(two.replace("CONTROL", "{kind: mltcp, over: fixed}"))).warnings
     assert "network.control: has no effect: MLTCP scales growth" in "\n".join(over)
+
+
+# -- in C
+
+IN_C = """
+#include "kernel.h"
+EXPORT void mine(int64_t n, struct control_row *rows, struct hop_sight *telemetry, double *state,
+                 const double *parameters) {
+  for (int64_t i = 0; i < n; i++) {
+    rows[i].window = ANSWER;
+    state[MOST_STATES * rows[i].conn] = OWN;
+  }
+}
+"""
+POINTER = """
+import ctypes
+from pathlib import Path
+from cosim.kernel.build import SOURCES, compile_c
+HERE = Path(__file__).parent
+compile_c(HERE / "mine.c", HERE / "mine.so", [f"-I{SOURCES}"])
+pointer = ctypes.CDLL(str(HERE / "mine.so")).mine
+address = ctypes.cast(pointer, ctypes.c_void_p).value
+"""
+NUMBA = """
+import numba
+@numba.cfunc(Control.numba_signature())
+def compiled(n, rows, telemetry, state, parameters):
+    for row in numba.carray(rows, n):
+        row.window = 3 * row.mss
+        state[8 * row.conn] = 0.0
+"""
+CFFI = "import cffi\nboxed = cffi.FFI().cast('void (*)(void)', address)\n"
+
+
+def run_compiled(
+    tmp_path: Path, kernel: str, head: str = "", answer: str = "3 * rows[i].mss", own: str = "0"
+) -> cosim.Run:
+    (tmp_path / "mine.c").write_text(IN_C.replace("ANSWER", answer).replace("OWN", own))
+    state = "    state: ClassVar[dict[str, float]] = {'own': 0.0}\n"
+    return run(tmp_path, f"{head}\nclass Mine(Control):\n{state}    kernel = {kernel}\n")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "head"),
+    [
+        ("'mine.c'", ""),
+        ("('mine.c', 'mine')", ""),
+        ("pointer", POINTER),
+        ("address", POINTER),
+        ("compiled", NUMBA),
+        ("compiled.address", NUMBA),
+        ("boxed", POINTER + CFFI),
+    ],
+)
+def test_a_function_of_c_is_asked_wherever_it_comes_from(tmp_path: Path, kernel: str, head: str) -> None:
+    for name in ("numba", "cffi"):
+        if f"import {name}" in head:
+            pytest.importorskip(name)
+    compiled = run_compiled(tmp_path, kernel, head)
+    text = (
+        "class Mine(Control):\n    def update(self, c):\n        c.window = 3 * c.mss\n    start = update\n"
+    )
+    assert compiled.records.digest == run(tmp_path, text).records.digest
+
+
+def test_a_control_that_is_built_in_can_be_named(tmp_path: Path) -> None:
+    text = """
+from cosim.network.congestion.controls.dctcp import Dctcp
+class Mine(Dctcp):
+    packets: float = 10.0
+    kernel = "update_newreno"
+    def parameters(self):
+        return [0.5, self.packets, 2.0]
+"""
+    assert run(tmp_path, text).records.end_ps > 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "head", "message"),
+    [
+        (
+            "plain",
+            "def plain(n, rows, telemetry, state, p): pass",
+            r"Mine\.kernel is a function of Python \(plain\), .*it can be the name of a C file beside the",
+        ),
+        ("1.5", "", r"Mine\.kernel is 1\.5, which is no function of C; it can be"),
+        ("True", "", r"Mine\.kernel is True, which is no function of C"),
+        ("'other.c'", "", r"Mine\.kernel is 'other\.c', but there is no file .*other\.c"),
+        ("'update_new'", "", r"neither a C file \(NAME\.c\) nor one of .*update_newreno"),
+        ("('mine.c', 'yours')", "", r"mine\.c.* yours"),
+    ],
+)
+def test_what_is_no_function_of_c_is_refused(tmp_path: Path, kernel: str, head: str, message: str) -> None:
+    with pytest.raises(CosimError, match=message):
+        run_compiled(tmp_path, kernel, head)
+
+
+def test_c_that_does_not_compile_says_where(tmp_path: Path) -> None:
+    with pytest.raises(CosimError, match=r"mine\.c:6: .*nothing"):
+        run_compiled(tmp_path, "'mine.c'", answer="nothing")
+
+
+@pytest.mark.parametrize(
+    ("answer", "own", "message"),
+    [
+        ("0.0 / 0.0", "0", r"Mine: column 'window' is -?nan for the connection of job 0 from"),
+        ("1.0 / 0.0", "0", r"Mine: column 'window' is inf for"),
+        ("-rows[i].mss", "0", r"Mine: column 'window' is -\d+\.0 for .*, at least 0"),
+        ("rows[i].mss", "0.0 / 0.0", r"Mine: column 'own' is -?nan for"),
+    ],
+)
+def test_what_is_no_number_is_noticed_of_c_too(tmp_path: Path, answer: str, own: str, message: str) -> None:
+    with pytest.raises(NetworkError, match=message):
+        run_compiled(tmp_path, "'mine.c'", answer=answer, own=own)
+
+
+def test_c_that_was_edited_is_compiled_anew(tmp_path: Path) -> None:
+    slow = run_compiled(tmp_path, "'mine.c'", answer="rows[i].mss / 4")
+    assert slow.records.end_ps > run_compiled(tmp_path, "'mine.c'").records.end_ps

@@ -9,7 +9,7 @@ from cosim.network.congestion.contract import Control
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
-from cosim.network.congestion.network import PortSettings
+from cosim.network.congestion.fabric import PortSettings
 from cosim.units import PS_PER_US
 from tests.network.congestion.worlds import star, watch
 

@@ -15,7 +15,7 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.mltcp import Mltcp
 from cosim.network.congestion.controls.newreno import NewReno
-from cosim.network.congestion.network import PortSettings
+from cosim.network.congestion.fabric import PortSettings
 from cosim.units import PS_PER_US
 from tests.network.congestion.worlds import dumbbell, graph, star, watch
 

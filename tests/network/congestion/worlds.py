@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
-from cosim.network.congestion.network import CongestionNetwork, PortSettings
+from cosim.network.congestion.fabric import PortSettings
+from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
@@ -71,7 +72,6 @@ def watch(
     *,
     until_ps: int = NEVER,
     step_ps: int = 0,
-    in_python: bool = False,
     starts_ps: Sequence[int] = (),
     priorities: Sequence[int] = (),
     weights: Sequence[float] = (),
@@ -80,7 +80,7 @@ def watch(
 ) -> Seen:
     """Run flows (source, destination, bytes), each a group and a job of its own; sample where step_ps says
     so."""
-    network = network or CongestionNetwork(control, ports, in_python=in_python)
+    network = network or CongestionNetwork(control, ports)
     network.open(topology, seed)
     groups = [
         FlowGroup(
@@ -109,14 +109,14 @@ def watch(
         if step_ps:
             fluid = network._fluid
             queues.append(_queues(network, now))
-            rates.append(fluid["conns"]["rate"][:count].astype(np.float64))
+            rates.append(fluid.conns["rate"][:count].astype(np.float64))
     statistics = network.statistics()
     return Seen(done, np.array(queues), np.array(rates), statistics, network.control_updates)
 
 
 def _queues(network: CongestionNetwork, now: int) -> NDArray[np.float64]:
     """Bytes queued at each link at ``now``: the last known, and what came and went since."""
-    ports, links = network._fluid["ports"], network._fluid["links"]
+    ports, links = network._fluid.ports, network._fluid.links
     first = ports[: len(links)]
     net = (first["load"] - links["capacity"]) * 1.25e-13 * (now - links["touched"])
     return np.asarray(np.maximum(first["queue"] + net, 0.0))

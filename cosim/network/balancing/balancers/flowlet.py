@@ -12,30 +12,19 @@ Source: E. Vanini et al., "Let It Flow: Resilient Asymmetric Load Balancing with
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.balancing.balancers.lots import drawn
 from cosim.network.balancing.contract import Balancer
-from cosim.network.calendar import Records
-from cosim.network.flows import F64
 from cosim.spec import TimePs
-
-
-def flowlet(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
-    """``p``: the gap, ps."""
-    for i in range(n):
-        row: Any = rows[i]
-        if row.path < 0.0 or row.idle > p[0] or paths[i, int(row.path)].alive == 0.0:
-            row.path = drawn(row, paths, i, row.chance)
 
 
 class Flowlet(Balancer):
     """After a pause of a connection, any path by lot (LetFlow, NSDI 2017)"""
 
     uses_chance: ClassVar[bool] = True
-    kernel = flowlet
+    kernel = "choose_flowlet"
 
     gap: TimePs = Field(50_000_000, ge=0, description="pause after which the path is drawn anew")
 
@@ -44,5 +33,5 @@ class Flowlet(Balancer):
         return self.gap
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See balancing.c."""
         return [float(self.gap)]

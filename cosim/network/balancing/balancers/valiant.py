@@ -6,20 +6,9 @@ Any traffic then looks like uniform traffic, at the price of paths of twice the 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from cosim.network.balancing.balancers.lots import drawn
 from cosim.network.balancing.contract import Balancer
-from cosim.network.calendar import Records
-from cosim.network.flows import F64
-
-
-def valiant(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
-    """Takes no parameters."""
-    for i in range(n):
-        row: Any = rows[i]
-        if row.fresh != 0.0 or paths[i, int(row.path)].alive == 0.0:
-            row.path = drawn(row, paths, i, row.chance)
 
 
 class Valiant(Balancer):
@@ -27,4 +16,4 @@ class Valiant(Balancer):
 
     detours: ClassVar[bool] = True
     uses_chance: ClassVar[bool] = True
-    kernel = valiant
+    kernel = "choose_valiant"

@@ -6,37 +6,13 @@ Source: J. Zhou et al., "WCMP: Weighted Cost Multipathing for Improved Fairness 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from cosim.network.balancing.contract import Balancer
-from cosim.network.calendar import Records
-from cosim.network.flows import F64
-
-
-def weighted(n: int, rows: Records, paths: Records, state: F64, p: F64) -> None:
-    """Takes no parameters."""
-    for i in range(n):
-        row: Any = rows[i]
-        count = int(row.paths)
-        if row.path >= 0.0 and paths[i, int(row.path)].alive != 0.0:
-            continue
-        total = 0.0
-        for k in range(count):
-            path: Any = paths[i, k]
-            total += path.rate * path.alive
-        left = row.hash * total
-        row.path = max(row.path, 0.0)
-        for k in range(count):
-            path = paths[i, k]
-            if path.alive != 0.0:
-                row.path = float(k)
-                left -= path.rate
-                if left < 0.0:
-                    break
 
 
 class Weighted(Balancer):
     """A hash draws among paths in proportion to their rates (WCMP, EuroSys 2014)"""
 
     uses_chance: ClassVar[bool] = True
-    kernel = weighted
+    kernel = "choose_weighted"

@@ -27,22 +27,13 @@ notifications' own way and losses; a sender's timers stand still while it has no
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
-from cosim.network.jit import compiled, once
 from cosim.spec import RateBps, SizeBytes, TimePs
 
-_ALPHA, _TARGET, _TIMER, _BYTES, _TIMES, _COUNTS, _SINCE, _ALPHA_TIME = range(8)
-_LEAST_ALPHA = 2.0**-10
-_LOOK = 0.125
-"""How often marks are looked for where a notification may come at any time, in cnp_interval; at most once in
-the bare round trip."""
 _AT = 40e9
 """The line rate that the paper's numbers are for."""
 _CONNECTX = {
@@ -56,113 +47,6 @@ _CONNECTX = {
     "k_max": "640kB",
     "p_max": 0.2,
 }
-
-
-@compiled
-def none_of(p: float, count: float) -> float:
-    """(1 - p)^count by squaring; what is left of a whole number is a packet with that chance."""
-    left = int(count)
-    found = 1.0 - (count - left) * p
-    base = 1.0 - p
-    while left > 0:
-        if left & 1:
-            found *= base
-        base *= base
-        left >>= 1
-    return found
-
-
-@once
-def _begin(row: Records, state: F64, c: int, p: F64) -> None:
-    """At line rate, alpha 1: the first notification halves the rate."""
-    row.rate = row.line
-    for k in range(8):
-        state[c, k] = 0.0
-    state[c, _ALPHA] = 1.0
-    state[c, _TARGET] = row.line
-    state[c, _SINCE] = p[6]
-
-
-@once
-def _cut(row: Records, state: F64, c: int, p: F64) -> None:
-    """What a notification does: equation 1, and all of the recovery begins anew."""
-    # Several in a row are one event: the target stays where it was before the first.
-    if p[8] != 0.0 or state[c, _TIMES] > 0.0 or state[c, _COUNTS] > 0.0:
-        state[c, _TARGET] = row.rate
-    rate = row.rate * (1.0 - 0.5 * state[c, _ALPHA])
-    state[c, _ALPHA] += p[0] * (1.0 - state[c, _ALPHA])
-    for k in (_TIMER, _BYTES, _TIMES, _COUNTS, _ALPHA_TIME, _SINCE):
-        state[c, k] = 0.0
-    row.rate = max(rate, p[9])
-    row.wait = min(p[6], p[1] / row.weight)
-
-
-@once
-def _let_alpha_fall(row: Records, state: F64, c: int, p: F64) -> None:
-    """Equation 2, for all periods of the alpha timer since the last time at once."""
-    state[c, _ALPHA_TIME] += row.elapsed
-    periods = math.floor(state[c, _ALPHA_TIME] / p[7])
-    state[c, _ALPHA_TIME] -= periods * p[7]
-    state[c, _ALPHA] *= none_of(p[0], periods)
-    # From there on it changes no rate, and a sender that rests is not woken for it.
-    if state[c, _ALPHA] < _LEAST_ALPHA:
-        state[c, _ALPHA] = 0.0
-        state[c, _ALPHA_TIME] = 0.0
-
-
-@once
-def _recover(row: Records, state: F64, c: int, p: F64) -> None:
-    """Expiries of the timer and the byte counter since the last time, each a step towards the target: fast
-    recovery, additive and hyper increase (figure 7 of the paper).
-    """
-    rate = row.rate
-    state[c, _TIMER] += row.elapsed
-    state[c, _BYTES] += row.acked
-    timer = p[1] / row.weight
-    while state[c, _TIMER] >= timer or state[c, _BYTES] >= p[2]:
-        if state[c, _TIMER] >= timer:
-            state[c, _TIMER] -= timer
-            state[c, _TIMES] += 1.0
-        else:
-            state[c, _BYTES] -= p[2]
-            state[c, _COUNTS] += 1.0
-        if min(state[c, _TIMES], state[c, _COUNTS]) > p[3]:
-            state[c, _TARGET] += p[5] * row.line
-        elif max(state[c, _TIMES], state[c, _COUNTS]) > p[3]:
-            state[c, _TARGET] += p[4] * row.line
-        state[c, _TARGET] = min(state[c, _TARGET], row.line)
-        rate = 0.5 * (rate + state[c, _TARGET])
-    row.wait = min(row.wait, timer - state[c, _TIMER])
-    # Halving the distance would come near for ever, and never let the sender rest at line rate.
-    if rate > row.line * (1.0 - 1e-6):
-        rate = row.line
-    row.rate = rate
-
-
-def dcqcn(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: g, timer, byte counter, f, r_ai, r_hai (per bit/s of line), cnp interval,
-    alpha timer (ps, bytes), whether the target is always clamped, least rate.
-    """
-    for i in range(n):
-        row = rows[i]
-        c = row.conn
-        look = max(row.base_rtt, _LOOK * p[6])
-        if row.first != 0.0:
-            _begin(row, state, c, p)
-            row.wait = look
-            continue
-        state[c, _SINCE] = min(state[c, _SINCE] + row.elapsed, p[6])
-        # A receiver sends one notification in an interval, however many packets of it are marked.
-        if state[c, _SINCE] >= p[6] and row.chance < 1.0 - none_of(row.marked, row.delivered / row.mss):
-            _cut(row, state, c, p)
-            continue
-        row.wait = look if state[c, _SINCE] >= p[6] else p[6] - state[c, _SINCE]
-        _let_alpha_fall(row, state, c, p)
-        if row.rate < row.line:
-            _recover(row, state, c, p)
-        else:
-            for k in (_TIMER, _BYTES, _TIMES, _COUNTS):
-                state[c, k] = 0.0
 
 
 class Dcqcn(Control):
@@ -184,7 +68,7 @@ class Dcqcn(Control):
     reordering = "go-back-N"
     uses_weight: ClassVar[bool] = True
     uses_chance: ClassVar[bool] = True
-    kernel = dcqcn
+    kernel = "update_dcqcn"
 
     preset: Literal["paper", "connectx"] = Field(
         "paper", description="whose numbers hold for what is omitted: SIGCOMM 2015, or NICs as shipped"
@@ -218,7 +102,7 @@ class Dcqcn(Control):
         return self.k_min * scale, self.k_max * scale, self.p_max
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         times = float(self.cnp_interval), float(self.alpha_timer)
         more = 10.0 * self.r_ai if self.r_hai is None else self.r_hai
         return [

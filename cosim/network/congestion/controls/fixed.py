@@ -14,16 +14,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
-
-
-def fixed(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: bandwidth-delay products."""
-    for i in range(n):
-        row = rows[i]
-        row.window = p[0] * row.weight * row.line * row.base_rtt / 8e12
 
 
 class Fixed(Control):
@@ -36,10 +27,10 @@ class Fixed(Control):
     uses_weight: ClassVar[bool] = True
     grows: ClassVar[bool] = False
     uses_marks: ClassVar[bool] = False
-    kernel = fixed
+    kernel = "update_fixed"
 
     bdp: float = Field(1.0, gt=0, description="window of weight 1, in bandwidth-delay products of its path")
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         return [self.bdp]

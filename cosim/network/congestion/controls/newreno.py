@@ -18,44 +18,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
 
-_THRESHOLD, _CUT = 0, 1
 _NO_THRESHOLD = 1e18  # bytes: more than any window
-
-
-def newreno(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: factor at a cut, first window in packets, packets that an acknowledgement is for."""
-    for i in range(n):
-        row = rows[i]
-        c = row.conn
-        if row.first != 0.0:
-            row.window = p[1] * row.mss
-            state[c, _THRESHOLD] = _NO_THRESHOLD
-            state[c, _CUT] = 0.0
-            continue
-        window = row.window
-        if row.timeout != 0.0:
-            state[c, _THRESHOLD] = max(p[0] * window, 2.0 * row.mss)
-            state[c, _CUT] = 0.0
-            row.window = row.mss
-            continue
-        if (row.lost > 0.0 or row.marked > 0.0) and state[c, _CUT] == 0.0:
-            window = max(p[0] * min(window, row.flight), 2.0 * row.mss)
-            state[c, _THRESHOLD] = window
-            state[c, _CUT] = 1.0
-        else:
-            grows = state[c, _CUT] == 0.0
-            state[c, _CUT] = 0.0
-            if grows and window < state[c, _THRESHOLD]:
-                if window < 2.0 * row.flight:
-                    window = min(window + row.acked / p[2], state[c, _THRESHOLD])
-                    row.slow_start = 1.0
-            elif grows and row.limited != 0.0:
-                window += row.mss * min(row.acked / window, 1.0) / p[2]
-        row.window = window
 
 
 class NewReno(Control):
@@ -64,7 +29,7 @@ class NewReno(Control):
     state: ClassVar[dict[str, float]] = {"threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
-    kernel = newreno
+    kernel = "update_newreno"
 
     beta: float = Field(0.5, gt=0, lt=1, description="what a loss or mark leaves of the window")
     initial_window: float = Field(10.0, gt=0, description="first window, packets")
@@ -73,5 +38,5 @@ class NewReno(Control):
     )
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         return [self.beta, self.initial_window, self.ack_every]

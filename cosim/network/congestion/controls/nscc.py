@@ -22,68 +22,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
 from cosim.spec import TimePs
 
-_AVERAGE, _FAST, _DONE, _SINCE = 0, 1, 2, 3
-_REFERENCE_BDP = 150_000.0
 _REFERENCE_RTT = 12e6
-_NEAR_EMPTY = 1e6
-_GAIN = 0.0125
-
-
-def nscc(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: target of q (ps; 0: 0.75 bare round trips), gamma, alpha, fi, fi_scale, eta, first window."""
-    for i in range(n):
-        row = rows[i]
-        c = row.conn
-        bdp = row.line * row.base_rtt / 8e12
-        most = max(1.5 * bdp, row.mss)
-        if row.first != 0.0:
-            row.window = max(p[6] * bdp, row.mss)
-            for k in range(4):
-                state[c, k] = 0.0
-            continue
-        a = bdp / _REFERENCE_BDP
-        target = p[0] if p[0] > 0.0 else 0.75 * row.base_rtt
-        delay = max(row.rtt - row.base_rtt, 0.0)
-        good = row.acked * (1.0 - row.marked)
-        sample = delay
-        if delay > target:
-            # A packet that nobody marked counts as a quarter of a round trip, however long it took.
-            sample = delay * row.marked + 0.25 * row.base_rtt * (1.0 - row.marked)
-        if row.lost > 0.0:
-            sample = max(sample, row.base_rtt)
-        kept = (1.0 - _GAIN) ** (row.acked / row.mss + row.lost)
-        average = sample + (state[c, _AVERAGE] - sample) * kept
-        # Less than a picosecond is nothing: a control that has settled stands still.
-        state[c, _AVERAGE] = average if average >= 1.0 else 0.0
-        window = max(row.window - row.lost * row.mss, row.mss)
-        state[c, _DONE] += row.acked
-        state[c, _SINCE] += row.elapsed
-        if state[c, _SINCE] >= row.base_rtt + target:
-            done = state[c, _DONE]
-            state[c, _DONE] = 0.0
-            state[c, _SINCE] = 0.0
-            if (row.lost > 0.0 or delay > 4.0 * target) and done < most / 8.0:
-                row.window = max(done, row.mss)
-                state[c, _FAST] = 0.0
-                continue
-        if delay >= target:
-            state[c, _FAST] = 0.0
-            window += p[3] * row.mss * a * good / window
-            if row.marked > 0.0 and average > target:
-                window *= max(1.0 - p[1] * (average - target) / average, 0.5)
-        elif delay < _NEAR_EMPTY and state[c, _FAST] + good > window:
-            state[c, _FAST] = most
-            window += p[4] * a * good
-        else:
-            state[c, _FAST] = min(state[c, _FAST] + good, most) if delay < _NEAR_EMPTY else 0.0
-            rise = p[2] * row.mss * a * target / _REFERENCE_RTT
-            window += rise * good / window * (target - delay) / target
-        row.window = min(max(window + p[5] * row.mss * a, row.mss), most)
 
 
 class Nscc(Control):
@@ -92,7 +34,7 @@ class Nscc(Control):
     state: ClassVar[dict[str, float]] = {"average": 0.0, "fast": 0.0, "done": 0.0, "since": 0.0}
     trims: ClassVar[bool] = True
     reordering = "none"
-    kernel = nscc
+    kernel = "update_nscc"
 
     target: TimePs | None = Field(
         None, gt=0, description="delay by queues aimed at; omitted: 0.75 bare round trips"
@@ -110,7 +52,7 @@ class Nscc(Control):
         return 0.2 * reference, 0.8 * reference, 1.0
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         return [
             float(self.target or 0),
             self.gamma,

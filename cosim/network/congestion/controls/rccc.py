@@ -23,45 +23,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
-
-_LESS, _MEAN, _RISES, _SINCE, _GOT, _MARKED, _LOST = 0, 1, 2, 3, 4, 5, 6
-_INTERVAL = 1.5
-_MOST_RISES = 20.0
-
-
-def rccc(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: share of the port, least factor (0: none), target, decrease, increase, gain."""
-    for i in range(n):
-        row = rows[i]
-        if row.first != 0.0:
-            row.rate = row.line
-            continue
-        c = row.conn
-        if p[1] > 0.0:
-            state[c, _SINCE] += row.elapsed
-            state[c, _GOT] += row.acked
-            state[c, _MARKED] += row.marked * row.acked
-            state[c, _LOST] += row.lost_inside * row.mss
-            if state[c, _SINCE] >= _INTERVAL * row.base_rtt:
-                got = max(state[c, _GOT], row.mss)
-                lost = min(state[c, _LOST] / got, 1.0)
-                marked = min(state[c, _MARKED] / got, 1.0)
-                factor = 1.0 - state[c, _LESS] - lost
-                state[c, _MEAN] += p[5] * (marked - state[c, _MEAN])
-                if state[c, _MEAN] > p[2]:
-                    factor *= 1.0 - (state[c, _MEAN] - p[2]) * p[3]
-                if lost > 0.0 or state[c, _MEAN] > p[2]:
-                    state[c, _RISES] = 0.0
-                else:
-                    factor += p[4] * (2.0 ** state[c, _RISES] if marked == 0.0 else 1.0)
-                    state[c, _RISES] = min(state[c, _RISES] + 1.0, _MOST_RISES)
-                state[c, _LESS] = 1.0 - min(max(factor, p[1]), 1.0)
-                for k in range(_SINCE, _LOST + 1):
-                    state[c, k] = 0.0
-        row.rate = row.granted * p[0] * (1.0 - state[c, _LESS])
 
 
 class Rccc(Control):
@@ -81,7 +43,7 @@ class Rccc(Control):
     credits: ClassVar[bool] = True
     grows: ClassVar[bool] = False
     reordering = "none"
-    kernel = rccc
+    kernel = "update_rccc"
 
     pull: float = Field(0.99, gt=0, le=1, description="share of its port's rate that a receiver grants")
     oversubscription: float = Field(
@@ -101,6 +63,6 @@ class Rccc(Control):
         return 0.2 * reference, 0.8 * reference, 1.0
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         least = 0.9 / self.oversubscription if self.oversubscription > 1 else 0.0
         return [self.pull, least, self.target, self.decrease, self.increase, self.gain]

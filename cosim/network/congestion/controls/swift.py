@@ -15,48 +15,12 @@ Not modelled: the host's own delay and its window, retransmission timeouts.
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
 from cosim.spec import TimePs
-
-_CUT = 0
-_LEAST = 1e-3  # packets of a window: one in a thousand round trips
-
-
-def swift(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: base target (ps), per hop (ps), ai, beta, max_mdf, fs_range (ps), fs_min, fs_max."""
-    scale = p[5] / (1.0 / math.sqrt(p[6]) - 1.0 / math.sqrt(p[7]))
-    offset = -scale / math.sqrt(p[7])
-    for i in range(n):
-        row = rows[i]
-        c = row.conn
-        if row.first != 0.0:
-            row.window = max(row.line * row.base_rtt / 8e12, row.mss)
-            state[c, _CUT] = 0.0
-            continue
-        packets = row.window / row.mss
-        flows = max(0.0, min(scale / math.sqrt(packets) + offset, p[5]))
-        target = p[0] + row.hops * p[1] + flows
-        if row.lost > 0.0 and state[c, _CUT] == 0.0:
-            packets *= 1.0 - p[4]
-            state[c, _CUT] = 1.0
-        elif row.rtt > target:
-            if state[c, _CUT] == 0.0:
-                packets *= max(1.0 - p[3] * (row.rtt - target) / row.rtt, 1.0 - p[4])
-                state[c, _CUT] = 1.0
-            else:
-                state[c, _CUT] = 0.0
-        else:
-            state[c, _CUT] = 0.0
-            if row.limited != 0.0:
-                packets += p[2] * min(row.acked / row.window, 1.0)
-        row.window = max(packets, _LEAST) * row.mss
 
 
 class Swift(Control):
@@ -65,7 +29,7 @@ class Swift(Control):
     state: ClassVar[dict[str, float]] = {"cut": 0.0}
     settles: ClassVar[bool] = True
     uses_marks: ClassVar[bool] = False
-    kernel = swift
+    kernel = "update_swift"
 
     base_target: TimePs = Field(
         25_000_000, gt=0, description="round-trip time aimed at, before what is added"
@@ -86,7 +50,7 @@ class Swift(Control):
         return target + hops * per_hop + most
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         hop = self.base_target / 6.55 if self.per_hop is None else float(self.per_hop)
         most = 5.0 * self.base_target if self.fs_range is None else float(self.fs_range)
         return [

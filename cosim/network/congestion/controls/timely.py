@@ -27,49 +27,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.calendar import Records
 from cosim.network.congestion.contract import Control
-from cosim.network.flows import F64
 from cosim.spec import RateBps, TimePs
 
-_BEFORE, _GRADIENT, _ROUNDS = range(3)
 _AT = 10e9
 """The line rate that the paper's number is for."""
-
-
-def timely(n: int, rows: Records, telemetry: Records, state: F64, p: F64) -> None:
-    """``p``: ewma, t_low, t_high, beta, delta (per bit/s of line), rounds, min_rtt (ps), least rate (of
-    line), beta where patched, or 0.
-    """
-    for i in range(n):
-        row = rows[i]
-        c = row.conn
-        if row.first != 0.0:
-            row.rate = row.line
-            state[c, _BEFORE] = row.base_rtt
-            state[c, _GRADIENT] = 0.0
-            state[c, _ROUNDS] = 0.0
-            continue
-        change = (1.0 - p[0]) * state[c, _GRADIENT] + p[0] * (row.rtt - state[c, _BEFORE])
-        if abs(change) < 1.0:
-            change = 0.0
-        state[c, _BEFORE] = row.rtt
-        state[c, _GRADIENT] = change
-        rate = row.rate
-        if row.rtt < p[1] or (p[8] == 0.0 and row.rtt <= p[2] and change <= 0.0):
-            rate += (5.0 if state[c, _ROUNDS] >= p[5] else 1.0) * p[4] * row.line
-            state[c, _ROUNDS] = min(state[c, _ROUNDS] + 1.0, p[5])
-        else:
-            state[c, _ROUNDS] = 0.0
-            if row.rtt > p[2]:
-                rate *= 1.0 - p[3] * (1.0 - p[2] / row.rtt)
-            elif p[8] != 0.0:
-                weight = min(max(2.0 * change / p[6] + 0.5, 0.0), 1.0)
-                rate *= 1.0 - p[8] * weight * (row.rtt - p[1]) / p[1]
-                rate += (1.0 - weight) * p[4] * row.line
-            else:
-                rate *= max(1.0 - p[3] * change / p[6], 0.0)
-        row.rate = min(max(rate, p[7] * row.line), row.line)
 
 
 class Timely(Control):
@@ -82,7 +44,7 @@ class Timely(Control):
     reordering = "go-back-N"
     uses_marks: ClassVar[bool] = False
     uses_chance: ClassVar[bool] = True
-    kernel = timely
+    kernel = "update_timely"
 
     ewma: float = Field(0.875, gt=0, le=1, description="weight of the newest difference in the gradient")
     t_low: TimePs = Field(50_000_000, gt=0, description="round-trip time below which the rate just grows")
@@ -100,7 +62,7 @@ class Timely(Control):
         return float(self.t_high)
 
     def parameters(self) -> list[float]:
-        """See the kernel."""
+        """See controls.c."""
         times = float(self.t_low), float(self.t_high)
         return [
             self.ewma,

@@ -1,0 +1,117 @@
+"""SimPy's clock with a network beside it, and the order of what happens at one picosecond.
+
+The network runs ahead of SimPy, never the reverse: now <= every undelivered completion <= granted. When
+nothing is left to do up to the grant, the clock has the network go on, at most to SimPy's next event, as
+SimPy's own ``RealtimeEnvironment`` waits for the clock on the wall.
+
+An instant is rounds: all that ends, then all that starts because of it, until neither is left. SimPy takes
+events of one time by their priority, then in the order in which they were scheduled. So here a priority is
+a tuple: (round, what it is, who it is), and the order of scheduling decides nothing that a user can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import simpy
+from simpy.core import Infinity
+from simpy.events import Event
+
+from cosim.errors import CausalityError, NetworkError, SimulationError
+from cosim.network.flows import Completions
+from cosim.network.outbox import Outbox
+from cosim.network.reference.releasing import granted_by
+from cosim.network.simulator import NetworkSimulator
+from cosim.units import NEVER, TOO_LATE
+
+BEGINNING, REACTION, ENDING, START = range(4)
+"""What happens first in a round: jobs begin; messages arrive, by key; operations end, and then ranks start
+others, both by (job, rank)."""
+Happened = Callable[[Event], None]
+_OTHERS = -1  # processes of one's own, before all that
+
+
+class Clock(simpy.Environment):
+    """A SimPy environment that shares its time with a network.
+
+    ``deliver`` is called with each batch of completions, before SimPy gets to their times.
+    """
+
+    def __init__(self, network: NetworkSimulator, deliver: Callable[[Completions], None]) -> None:
+        super().__init__(initial_time=0)
+        self.network = network
+        self.outbox = Outbox()
+        self.round = 0
+        """Of this instant: the number of the starts that come next."""
+        self.granted_ps = 0
+        self.num_advances = 0
+        self._deliver = deliver
+
+    @property
+    def now_ps(self) -> int:
+        """The time, in whole picoseconds."""
+        return int(self.now)
+
+    # -- the order within an instant -----------------------------------------------------------------
+
+    def schedule(self, event: Event, priority: Any = 1, delay: float = 0) -> None:
+        """As SimPy's, but only whole picoseconds, and never back in time."""
+        if not 0 <= delay < NEVER or int(delay) != delay:
+            raise CausalityError(f"a delay is a whole number of picoseconds >= 0, not {delay}")
+        order = priority if isinstance(priority, tuple) else (_OTHERS, priority)
+        super().schedule(event, order, int(delay))  # type: ignore[arg-type]
+
+    def due(self, time_ps: int, what: int, *who: int, then: Happened | None = None) -> Event:
+        """An event that happens at ``time_ps``, in its order within that instant."""
+        return self._put(Event(self), time_ps, what, *who, then=then)
+
+    def _put(self, event: Event, time_ps: int, what: int, *who: int, then: Happened | None) -> Event:
+        if time_ps < self.now_ps:
+            raise CausalityError(f"{time_ps} ps is before now, {self.now_ps} ps")
+        if time_ps >= NEVER:
+            raise SimulationError(TOO_LATE)
+        event._ok, event._value = True, None  # as SimPy's Timeout does
+        if then is not None:
+            assert event.callbacks is not None
+            event.callbacks.insert(0, then)
+        of_round = self.round if time_ps == self.now_ps else 0
+        self.schedule(event, (of_round, what, *who), time_ps - self.now_ps)
+        return event
+
+    def start_next_round(self, event: Event, rank: int) -> None:
+        """Have a rank look in the next round of starts at what is ready."""
+        this_round = self.round
+
+        def begin_round(_: Event) -> None:
+            self.round = this_round + 1  # what ends from here on lets start in the one after
+
+        self._put(event, self.now_ps, START, rank, then=begin_round)
+
+    # -- the network beside it -----------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Take SimPy's next event, after the network has gone as far as it may without it."""
+        while self._waits_for_network():
+            self._advance()
+        if self.peek() > self.now:
+            self.round = 0
+        super().step()
+
+    def _waits_for_network(self) -> bool:
+        if self.peek() == Infinity:  # nothing is left here: until the network, too, is through
+            return self.granted_ps < NEVER or not self.outbox.is_empty
+        return self.peek() > self.granted_ps
+
+    def _advance(self) -> None:
+        """Give the network what there is for it, and let it run up to SimPy's next event."""
+        horizon = NEVER if self.peek() == Infinity else int(self.peek())
+        batch, before = self.outbox.take(), self.granted_ps
+        name = self.network.describe().name
+        answer = granted_by(name, self.network.advance(batch, horizon), before, horizon)
+        self.granted_ps, done = answer
+        self.num_advances += 1
+        self.round += 1  # what completes now does so after all that ended before
+        if self.granted_ps == before and not len(done) and not len(batch.start_handle):
+            raise NetworkError(f"{name} makes no progress at {before} ps")
+        self._deliver(done)

@@ -1,0 +1,119 @@
+/* Delays of paths of `congestion` with queues as they are: a round trip, and when a last byte arrives. */
+#include "kernel.h"
+
+/* What data of a strand waits in its queues, in what a byte takes at a bit a second. */
+static double data_waits(const struct congestion_state *fluid, const struct strand *strand) {
+  /* Where a packet waits, queues behind grow meanwhile. A window sends what comes back of them; a rate goes on until it
+   * hears of what it did. */
+  bool ahead = fluid->settings.gives_rate;
+  double wait = 0.0;
+  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
+    const struct port *port = &fluid->ports[fluid->hops[k].port];
+    double queue = port->queue;
+    if (queue == 0.0 && !(ahead && wait > 0.0)) continue;
+    double rate = service_rate(fluid, fluid->hops[k].port);
+    if (rate <= 0.0) continue; /* it is dead, and nothing waits there */
+    if (ahead && wait > 0.0) queue = most_of(0.0, queue + ((double)port->load - rate) * wait);
+    if (queue > 0.0) wait += queue / rate;
+  }
+  return wait;
+}
+
+/* How long a packet waits on a strand and its acknowledgement back, in what a byte takes at a bit a second. */
+static double strand_waits(const struct congestion_state *fluid, const struct strand *strand, int64_t priority) {
+  double wait = data_waits(fluid, strand);
+  /* Acknowledgements of what is sent now come later, to queues that went on as they do now. */
+  double after = strand->base - (double)strand->latency;
+  for (int64_t k = strand->hop + strand->hops - 1; k >= strand->hop; k--) {
+    int64_t back = fluid->hops[k].back;
+    if (back == NONE) continue;
+    int64_t p = priority * fluid->counts.num_links + back;
+    double load = (double)fluid->ports[p].load, queue = fluid->ports[p].queue;
+    if (load > 0.0 || queue > 0.0) {
+      double rate = service_rate(fluid, p);
+      /* Nor do they wait for a link that is dead: they would be for data that is. */
+      if (!(rate <= 0.0 || (queue == 0.0 && load <= rate))) {
+        double meets = queue + (load - rate) * (after * 1e-12 + wait * 8.0) / 8.0;
+        wait += most_of(0.0, least_of(fluid->links[back].buffer, meets)) / rate;
+      }
+    }
+    after += (double)fluid->links[back].latency;
+  }
+  return wait;
+}
+
+/* The round-trip time (ps) with queues as they are, and acknowledgements in them; the mean over what a connection sends
+ * by each of its strands. */
+static double path_rtt(const struct congestion_state *fluid, int64_t c) {
+  const struct connection *one = &fluid->conns[c];
+  double wait = 0.0;
+  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
+    const struct strand *strand = &fluid->strands[s];
+    if (strand->part > 0.0) wait += strand->part * strand_waits(fluid, strand, one->priority);
+  }
+  return one->base + wait * 8e12;
+}
+
+/* What a flow's last byte takes without queues: latencies, and its packet's time on each further link. */
+static int64_t on_wires(const struct congestion_state *fluid, const struct strand *strand, int64_t size) {
+  double store = 0.0;
+  if (size > 0) store = (double)strand->store * least_of(1.0, (double)size / fluid->settings.mss);
+  return strand->latency + round_up(store - 1e-3);
+}
+
+/* When the last byte that goes by a strand is at the receiver, or NEVER; see `arrival`. */
+static int64_t arrives_by(const struct congestion_state *fluid, const struct strand *strand, int64_t size,
+                          int64_t now) {
+  double wait = 0.0;
+  int64_t end = size > 0 ? strand->hop + strand->hops : strand->hop;
+  for (int64_t k = strand->hop; k < end; k++) {
+    int64_t p = fluid->hops[k].port;
+    const struct port *port = &fluid->ports[p];
+    double queue = port->queue, load = (double)port->load;
+    if (port->paused > 0 || port->duty < 1.0) return NEVER;
+    /* Who waits behind other classes waits for what comes to them meanwhile, too. */
+    if (p != port->link && (queue > 0.0 || left_for(fluid, p) < load)) return NEVER;
+    if (queue == 0.0 && wait == 0.0) continue;
+    double rate = service_rate(fluid, p);
+    if (rate <= 0.0) continue; /* it is dead, and nothing waits there */
+    if (wait > 0.0) {
+      /* What is in the queues before comes with it, and what others send meanwhile before it. */
+      const struct port_link *link = &fluid->links[port->link];
+      double meets = queue + (load - rate) * wait / 8.0;
+      if (!fluid->settings.lossless)
+        meets = least_of(most_of(link->buffer, queue), meets);
+      else if (meets > link->pause)
+        return NEVER;
+      queue = meets;
+    }
+    if (queue > 0.0) wait += queue * 8.0 / rate;
+  }
+  return now + round_up(wait * 1e12 - 1e-3) + on_wires(fluid, strand, size);
+}
+
+/* What goes by the strand of a connection that most goes by, of all its bytes. */
+static double largest_part(const struct congestion_state *fluid, int64_t c) {
+  double found = 0.0;
+  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next)
+    found = most_of(fluid->strands[s].part, found);
+  return found;
+}
+
+/* When the last byte, sent at `now`, is at the receiver; the path's links are settled.
+ *
+ * NEVER: that can't be said, as the bytes go by several strands, or wait in a class that others go before, or as a port
+ * on the way is paused now and then, or would be.
+ */
+static int64_t arrival(struct congestion_state *fluid, int64_t c, int64_t size, int64_t now) {
+  struct connection *one = &fluid->conns[c];
+  int64_t at = one->arrived;
+  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
+    const struct strand *strand = &fluid->strands[s];
+    if (!(strand->part > 0.0)) continue;
+    int64_t came = strand->part == 1.0 ? arrives_by(fluid, strand, size, now) : NEVER;
+    if (came == NEVER) return NEVER;
+    at = most(at, came);
+  }
+  one->arrived = at;
+  return at;
+}

@@ -1,0 +1,120 @@
+/* Queues told apart by strand (*traced*): where paths may change while a run goes on, or ports pause.
+ *
+ * A queue is served in the order in which its bytes came. When a strand brings another rate to a port with a queue, a
+ * *front* is put behind the bytes that stand there. The port passes on the new rate of that strand when it has served
+ * all that was before the front. Until then each strand has the part of what leaves that it had of what came. So
+ * every byte goes where it is sent, also along strands by which nothing is sent any more.
+ *
+ * Fronts nearer to each other than a packet pass together: within a packet there is no order.
+ */
+#include "kernel.h"
+
+/* A sum that changes by less than this part of it is shared as before, until the next round. */
+enum { ALIKE = 16 };
+
+#define FAR_PS 1e17 /* 28 hours: nothing is looked for farther ahead */
+
+/* What a strand brings to its ports is to be worked out anew when time leaves the instant. */
+static inline void have_moved(struct congestion_state *fluid, int64_t s) {
+  if (fluid->moved[s] == fluid->counts.stamp || fluid->strands[s].attached == 0) return;
+  fluid->moved[s] = fluid->counts.stamp;
+  note_moving(fluid, s);
+  fluid->counts.open = 1;
+}
+
+/* The same for all strands on a port, if the sum that they share has changed. */
+static inline void have_all_moved(struct congestion_state *fluid, int64_t p) {
+  struct line *line = &fluid->lines[p];
+  if (llabs(line->out - line->told) * ALIKE <= line->told) return;
+  line->told = line->out;
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) have_moved(fluid, fluid->strand_of[m]);
+}
+
+static int64_t new_front(struct congestion_state *fluid) {
+  struct congestion_counts *counts = &fluid->counts;
+  int64_t f = counts->free_front;
+  if (f != NONE) {
+    counts->free_front = fluid->fronts[f].next;
+  } else {
+    f = counts->fronts_used++;
+    RESERVE(fluid, fronts, counts->fronts_used);
+  }
+  return f;
+}
+
+/* Hop k brings another load to its port, whose queue is settled: the new load leaves after what stands there. */
+static void line_up(struct congestion_state *fluid, int64_t k, double least, int64_t now) {
+  const struct strand_hop *hop = &fluid->hops[k];
+  const struct port *port = &fluid->ports[hop->port];
+  struct line *line = &fluid->lines[hop->port];
+  double end = port->served + port->queue;
+  /* A receiver's port passes nothing on, so fronts don't matter there, unless it pauses others. */
+  bool told = fluid->links[hop->link].onward > 0 || fluid->settings.lossless;
+  if (line->head == NONE && (port->queue <= least || !told)) {
+    set_out(fluid, k, hop->load, end, now);
+    return;
+  }
+  int64_t f = new_front(fluid);
+  fluid->sights[k].fronts++;
+  fluid->fronts[f] = (struct front){.leaves = end, .load = hop->load, .hop = (int32_t)k, .next = NONE};
+  if (line->head == NONE)
+    line->head = (int32_t)f;
+  else
+    fluid->fronts[line->tail].next = (int32_t)f;
+  line->tail = (int32_t)f;
+}
+
+/* The front at the head of a queue passes: the port passes on what it says from now on. */
+static inline void pass_front(struct congestion_state *fluid, const struct port *port, struct line *line,
+                              int64_t now) {
+  int32_t f = line->head;
+  struct front *front = &fluid->fronts[f];
+  /* A dead link's queue is empty: its fronts pass, though it has not served what was before them. */
+  set_out(fluid, front->hop, front->load, least_of(front->leaves, port->served + port->queue), now);
+  have_moved(fluid, fluid->strand_of[front->hop]);
+  fluid->sights[front->hop].fronts--;
+  line->head = front->next;
+  front->next = (int32_t)fluid->counts.free_front;
+  fluid->counts.free_front = f;
+}
+
+/* The fronts at the head of a port's queue pass. */
+static void pass_fronts(struct core *core, struct congestion_state *fluid, int64_t p, double least, int64_t now) {
+  struct port *port = &fluid->ports[p];
+  struct line *line = &fluid->lines[p];
+  settle_queues(core, fluid, port->link, now);
+  touch_port(fluid, p);
+  if (line->head == NONE) return;
+  /* The first of them must have come to the head; others within a packet go with it. */
+  if (fluid->fronts[line->head].leaves - port->served > 1.0 && port->queue > least) return;
+  while (line->head != NONE &&
+         (fluid->fronts[line->head].leaves - port->served <= least || port->queue <= least))
+    pass_front(fluid, port, line, now);
+  have_all_moved(fluid, p);
+}
+
+/* Look again when a port has served what is before its first front, if loads stay as they are. */
+static inline void expect_front(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
+  const struct port *port = &fluid->ports[p];
+  struct line *line = &fluid->lines[p];
+  if (line->head == NONE || port->paused != 0) return;
+  double rate = left_for(fluid, p);
+  if (rate <= 0.0) return;
+  double before = fluid->fronts[line->head].leaves - port->served;
+  int64_t at = now + most(round_up(least_of(before / (rate * BYTES_PER_BPS_PS), FAR_PS)), 1);
+  /* If it will be looked at earlier, this is worked out anew then. */
+  if (line->due > now && at >= line->due) return;
+  line->due = at;
+  push_event(core->calendar, at, (struct event){now, now, NONE, 0, (int32_t)p, FRONT_PASSES, NONE, 0});
+}
+
+/* The bits per second of hop k's strand that leave its port. */
+static inline int64_t leaves_with(const struct congestion_state *fluid, int64_t k, double least) {
+  int64_t p = fluid->hops[k].port, out = fluid->outs[k];
+  const struct port *port = &fluid->ports[p];
+  const struct line *line = &fluid->lines[p];
+  if (port->paused > 0 || out == 0) return 0;
+  double rate = left_for(fluid, p);
+  if (line->head == NONE && (double)line->out <= rate && port->queue <= least) return out;
+  return (int64_t)((double)out * rate / (double)line->out);
+}

@@ -1,0 +1,106 @@
+/* Last bytes that stand in the queues of their paths.
+ *
+ * Where a message goes by one path, the queues say when its last byte will arrive; not if a port on the way is paused
+ * now and then, or serves other classes first. Where it goes by several paths they don't: many flows queue and end
+ * together, so that queues don't go on as they did. In these cases the last byte of each strand is put at the end of
+ * its port's queue. When the port has served all that was before it, it goes on to the next port with a queue. The
+ * flow is complete when all its last bytes have arrived. So no flow ends before the links of its paths can have sent
+ * it.
+ *
+ * A strand that has less than half a packet of the message doesn't hold it back: most often no packet goes there.
+ */
+#include "kernel.h"
+
+#define LAST_DUST 0.5 /* bytes; less is rounding: a last byte leaves when fewer are before it */
+
+/* A row for the last byte of flow f on strand s. */
+static int64_t new_last(struct congestion_state *fluid, int64_t f, int64_t s) {
+  struct congestion_counts *counts = &fluid->counts;
+  int64_t b = counts->free_last;
+  if (b != NONE) {
+    counts->free_last = fluid->lasts[b].next;
+  } else {
+    b = counts->lasts_used++;
+    RESERVE(fluid, lasts, counts->lasts_used);
+  }
+  fluid->flows[f].lasts++;
+  fluid->lasts[b].flow = (int32_t)f;
+  fluid->lasts[b].strand = (int32_t)s;
+  return b;
+}
+
+/* A last byte of flow f of connection c has arrived; with the last of them the flow is complete. */
+static void last_is_there(struct core *core, struct congestion_state *fluid, int64_t f, int64_t c, int64_t now) {
+  struct sent_flow *flow = &fluid->flows[f];
+  if (--flow->lasts > 0) return;
+  struct connection *one = &fluid->conns[c];
+  int64_t at = most(flow->arrives, one->arrived);
+  one->arrived = at;
+  flow->next = (int32_t)fluid->counts.free_flow;
+  fluid->counts.free_flow = f;
+  complete(core, flow->handle, flow->rep, flow->row, flow->origin, at, now);
+}
+
+/* Last byte b goes to the end of a port's queue. */
+static void queue_last(struct congestion_state *fluid, int64_t b, int64_t p, int64_t hop) {
+  struct port *port = &fluid->ports[p];
+  struct last_byte *last = &fluid->lasts[b];
+  last->hop = (int32_t)hop;
+  last->leaves = port->served + port->queue;
+  last->next = NONE;
+  if (port->head == NONE)
+    port->head = (int32_t)b;
+  else
+    fluid->lasts[port->tail].next = (int32_t)b;
+  port->tail = (int32_t)b;
+  touch_port(fluid, p);
+}
+
+/* Last byte b comes to hop `first` of its strand, or, past its last, arrives. */
+static void follow_last(struct core *core, struct congestion_state *fluid, int64_t b, int64_t first, int64_t now) {
+  struct last_byte *last = &fluid->lasts[b];
+  struct sent_flow *flow = &fluid->flows[last->flow];
+  const struct strand *strand = &fluid->strands[last->strand];
+  /* It stops at the first port with a queue. */
+  for (int64_t k = first; k < strand->hop + strand->hops; k++) {
+    int64_t link = fluid->hops[k].link, p = flow->priority * fluid->counts.num_links + link;
+    settle_queues(core, fluid, link, now);
+    if (fluid->ports[p].queue <= LAST_DUST) continue;
+    queue_last(fluid, b, p, k);
+    return;
+  }
+  flow->arrives = most(flow->arrives, now + on_wires(fluid, strand, core->store->rows[flow->row].size));
+  last->next = (int32_t)fluid->counts.free_last;
+  fluid->counts.free_last = b;
+  last_is_there(core, fluid, last->flow, strand->conn, now);
+}
+
+/* The last bytes of flow f of connection c leave. */
+static void send_last(struct core *core, struct congestion_state *fluid, int64_t f, int64_t c, int64_t now) {
+  struct sent_flow *flow = &fluid->flows[f];
+  flow->priority = fluid->conns[c].priority;
+  flow->arrives = 0;
+  /* One more, until all are on their way: they may arrive at once. */
+  flow->lasts = 1;
+  double size = (double)core->store->rows[flow->row].size;
+  double counts = least_of(largest_part(fluid, c), 0.5 * fluid->settings.mss / most_of(size, 1.0));
+  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
+    const struct strand *strand = &fluid->strands[s];
+    if (strand->part > 0.0 && strand->part >= counts)
+      follow_last(core, fluid, new_last(fluid, f, s), strand->hop, now);
+  }
+  last_is_there(core, fluid, f, c, now);
+}
+
+/* Let the first of the last bytes at a port go on, if the port has served it; returns whether it did. */
+static bool has_left(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
+  struct port *port = &fluid->ports[p];
+  int64_t b = port->head;
+  if (b == NONE) return false;
+  settle_queues(core, fluid, port->link, now);
+  const struct last_byte *last = &fluid->lasts[b];
+  if (last->leaves - port->served > LAST_DUST && port->queue > LAST_DUST) return false;
+  port->head = last->next;
+  follow_last(core, fluid, b, last->hop + 1, now);
+  return true;
+}

@@ -1,0 +1,59 @@
+/* A connection of `congestion` begins to send a flow. */
+#include "kernel.h"
+
+/* Bring the queues that a connection's bytes meet up to now. */
+static void look_ahead(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
+  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
+    const struct strand *strand = &fluid->strands[s];
+    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+      look_at_link(core, fluid, fluid->hops[k].link, now);
+  }
+}
+
+/* The same, and those that its acknowledgements meet, where those wait. */
+static void look_at_paths(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
+  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
+    const struct strand *strand = &fluid->strands[s];
+    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
+      const struct strand_hop *hop = &fluid->hops[k];
+      look_at_link(core, fluid, hop->link, now);
+      if (hop->back != NONE) look_at_link(core, fluid, hop->back, now);
+    }
+  }
+}
+
+/* A connection begins a round of its own accord, with what its control said before. */
+static void open_own_round(struct congestion_state *fluid, int64_t c, int64_t now) {
+  struct connection *one = &fluid->conns[c];
+  one->seen_rtt = path_rtt(fluid, c);
+  /* Its want is asked for in this instant, too. */
+  one->rtt = one->seen_rtt;
+  one->rtt_at = now;
+  /* After a silence the window may mean another rate than it did: what was settled need not be. */
+  if (one->settled && !(is_unlimited(fluid, one) && is_clean(one))) one->settled = 0;
+  open_round(fluid, c, now);
+  note_updated(fluid, c);
+}
+
+/* A connection that took its next flow begins to send it. */
+static void send_flow(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
+  struct connection *one = &fluid->conns[c];
+  bool fresh = !one->active, by_credit = fluid->settings.credits;
+  one->touched = now;
+  if (fresh) {
+    one->active = 1;
+    fluid->counts.num_active++;
+  }
+  look_at_paths(core, fluid, c, now);
+  attach_conn(fluid, c);
+  if (by_credit) ask_for_credit(fluid, c);
+  if (!one->known || (by_credit && fresh && one->due < 0)) {
+    /* Its control has to say first what it may send; after a silence the last grant is void. */
+    first_round(fluid, c, now);
+    one->due = NONE;
+    return;
+  }
+  if (one->due < 0) open_own_round(fluid, c, now);
+  if (fresh) one->bursts = 1;
+  change_conn(fluid, c);
+}
