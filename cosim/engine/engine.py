@@ -14,13 +14,12 @@ from cosim.engine.groups import BoundTable, Groups
 from cosim.engine.held_signals import held_signals
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob
-from cosim.engine.releasing import granted_by
 from cosim.engine.tables import Tables
 from cosim.errors import AlgorithmError, MismatchError, NetworkError, SimulationError, WorkloadError
 from cosim.kernel import kernel
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
-from cosim.network.simulator import NetworkSimulator
+from cosim.network.simulator import NetworkSimulator, granted_by
 from cosim.pattern.planner import Planner
 from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.millionths import MILLION, scaled

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.engine.accesses import access_table
 from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.flow_log import FlowLog
-from cosim.engine.plans import Plans
+from cosim.engine.plans import Plans, flow_table_of
 from cosim.engine.programs import Group, Naming
 from cosim.engine.tables import ProgramTable, Tables
 from cosim.errors import SimulationError
@@ -18,7 +18,6 @@ from cosim.kernel import kernel, record
 from cosim.network.flows import I32, FlowTable
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.template import Template
-from cosim.units import NEVER
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -264,21 +263,6 @@ class Groups:
         known = self._flow_tables.get(id(template))
         if known is not None:
             return known[1]
-        reaction = np.full(len(template.src), NEVER, np.int64)
-        reaction[int(template.block_row[-2]) :] = 0  # the engine waits for the exits
-        table = FlowTable(
-            num_participants=template.num_participants,
-            src=template.src,
-            dst=template.dst,
-            size_bytes=template.bytes,
-            channel=template.channel,
-            delay_ps=template.delay_ps,
-            reaction_ps=reaction,
-            dep_ptr=template.dep_ptr,
-            dep_distance=template.dep_distance,
-            dep_kind=template.dep_kind,
-            block_row=template.block_row,
-            block_repeat=template.block_repeat,
-        )
+        table = flow_table_of(template)
         self._flow_tables[id(template)] = (template, table)
         return table

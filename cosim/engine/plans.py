@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cosim.engine.folding.template import Grid, fold_plan
 from cosim.engine.programs import COLLECTIVES, Group
 from cosim.errors import AlgorithmError, WorkloadError
 from cosim.kernel import kernel
+from cosim.network.flows import FlowTable
 from cosim.pattern.plan import FIRST, Plan, Turn
 from cosim.pattern.planner import Planner
+from cosim.pattern.template import Template
+from cosim.units import NEVER
 from cosim.workload.program import Operation
 
 
@@ -57,3 +62,23 @@ class Plans:
             assert isinstance(folded, Plan), folded  # the search for the folding has tried it
             self._folded[key] = folded
         return self._folded[key]
+
+
+def flow_table_of(template: Template) -> FlowTable:
+    """A template's messages as flows. The engine waits for the exits alone, which are the last block."""
+    reaction = np.full(len(template.src), NEVER, np.int64)
+    reaction[int(template.block_row[-2]) :] = 0
+    return FlowTable(
+        num_participants=template.num_participants,
+        src=template.src,
+        dst=template.dst,
+        size_bytes=template.bytes,
+        channel=template.channel,
+        delay_ps=template.delay_ps,
+        reaction_ps=reaction,
+        dep_ptr=template.dep_ptr,
+        dep_distance=template.dep_distance,
+        dep_kind=template.dep_kind,
+        block_row=template.block_row,
+        block_repeat=template.block_repeat,
+    )

@@ -11,34 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import CausalityError
 from cosim.network.flows import I32, I64, ON_COMPLETION, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.releaser import Releaser
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics, granted_by
 from cosim.network.store import STARTED
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
-
-
-def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance:
-    """An answer of a network that stood at ``before``, as it is.
-
-    Raises
-    ------
-    CausalityError
-        Its time went back or beyond what it was asked for, or a completion's time did.
-    """
-    granted, done = answer
-    if granted < before or granted > horizon:
-        raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
-    if len(done):
-        first, last = int(done.time_ps.min()), int(done.time_ps.max())
-        if first < before or last > granted:
-            wrong = first if first < before else last
-            raise CausalityError(
-                f"{name} reports a completion at {wrong} ps; it went from {before} to {granted} ps"
-            )
-    return answer
 
 
 class ReleasingNetwork(NetworkSimulator):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-from _ctypes import CFuncPtr
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from cosim.kernel.layout import Parameter, header
 
 _HOW_TO_BUILD = "build it by `python -m cosim.kernel.build`, or install cosim anew by `pip install .`"
 _NO_MEMORY = -(2**63)
+_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of every function pointer of ctypes
 _RETURNS = {"int": ctypes.c_int64, "double": ctypes.c_double, "none": None}
 
 
@@ -82,7 +82,7 @@ def pointed_at(value: object) -> int:
     """The address of a function of C that somebody made: a ``numba.cfunc`` (or anything with ``address``), a
     function pointer of ctypes or cffi, or the address itself; 0: it is none of these.
     """
-    if isinstance(value, CFuncPtr):
+    if isinstance(value, _FUNCTION):
         return ctypes.cast(value, ctypes.c_void_p).value or 0
     if type(value).__module__ == "_cffi_backend":
         import _cffi_backend
@@ -103,9 +103,8 @@ def open_library(file: Path) -> ctypes.CDLL:
     OSError
         It can't be loaded.
     """
-    if not _is_whole(
-        file
-    ):  # the system would load it, and end this process at its first page that isn't there
+    # The system would load it, and end this process at its first page that isn't there.
+    if not _is_whole(file):
         raise OSError(f"{file} is cut short")
     return ctypes.CDLL(str(file))
 

@@ -31,7 +31,7 @@ _ROLES = "scale-up", "scale-out"
 _MARK = FlowGroup(0, flat_table([0], [0], [0]), np.zeros(1, np.int32), (1 << 62, 0), release="caller")
 _NONE = -1
 _ALL_STEPS = 4
-"""Of a round: none is under way."""
+"""No round is under way."""
 
 
 class HybridPair(Columns):

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import NetworkError
+from cosim.errors import CausalityError, NetworkError
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch
 from cosim.topology.graph import Topology
 
@@ -209,3 +209,24 @@ class NetworkSimulator(ABC):
         """
         del path, resume
         raise NetworkError(f"{self.describe().name} keeps no log")
+
+
+def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance:
+    """An answer of a network that stood at ``before``, as it is.
+
+    Raises
+    ------
+    CausalityError
+        Its time went back or beyond what it was asked for, or a completion's time did.
+    """
+    granted, done = answer
+    if granted < before or granted > horizon:
+        raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
+    if len(done):
+        first, last = int(done.time_ps.min()), int(done.time_ps.max())
+        if first < before or last > granted:
+            wrong = first if first < before else last
+            raise CausalityError(
+                f"{name} reports a completion at {wrong} ps; it went from {before} to {granted} ps"
+            )
+    return answer

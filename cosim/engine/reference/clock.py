@@ -21,8 +21,7 @@ from simpy.events import Event
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.network.flows import Completions
 from cosim.network.outbox import Outbox
-from cosim.network.reference.releasing import granted_by
-from cosim.network.simulator import NetworkSimulator
+from cosim.network.simulator import NetworkSimulator, granted_by
 from cosim.units import NEVER, TOO_LATE
 
 BEGINNING, REACTION, ENDING, START = range(4)
@@ -43,7 +42,7 @@ class Clock(simpy.Environment):
         self.network = network
         self.outbox = Outbox()
         self.round = 0
-        """Of this instant: the number of the starts that come next."""
+        """The number, in this instant, of the starts that come next."""
         self.granted_ps = 0
         self.num_advances = 0
         self._deliver = deliver

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from cosim.engine.plans import flow_table_of
 from cosim.engine.programs import Group, Naming
 from cosim.engine.reference.flows import OpenFlows
 from cosim.engine.reference.ranks import Rank, RankStep
@@ -23,7 +22,7 @@ from cosim.errors import AlgorithmError, MismatchError
 from cosim.network.flows import FlowTable, pack_key
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.template import Template
-from cosim.units import NEVER, format_size
+from cosim.units import format_size
 from cosim.workload.operation import Operation
 
 if TYPE_CHECKING:
@@ -242,22 +241,7 @@ class Collectives:
     def _table(self, template: Template) -> FlowTable:
         """A template's messages as flows; somebody waits for its exits only."""
         if template not in self._tables:
-            reaction = np.full(len(template.src), NEVER, np.int64)
-            reaction[int(template.block_row[-2]) :] = 0
-            self._tables[template] = FlowTable(
-                num_participants=template.num_participants,
-                src=template.src,
-                dst=template.dst,
-                size_bytes=template.bytes,
-                channel=template.channel,
-                delay_ps=template.delay_ps,
-                reaction_ps=reaction,
-                dep_ptr=template.dep_ptr,
-                dep_distance=template.dep_distance,
-                dep_kind=template.dep_kind,
-                block_row=template.block_row,
-                block_repeat=template.block_repeat,
-            )
+            self._tables[template] = flow_table_of(template)
         return self._tables[template]
 
 

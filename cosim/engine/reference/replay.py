@@ -224,7 +224,7 @@ class ReferenceReplay:
         raise StallError(what, waits(self, stuck))
 
     def _check_room(self) -> None:
-        """Of a run that stands still: whether it only waits for what comes later than times go."""
+        """Whether a run that stands still only waits for what comes later than times go."""
         sizes = [int(job.info.workload.table.size_bytes.max(initial=0)) for job in self.jobs]
         largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
         if self.clock.now_ps + largest * 8e12 / slowest >= NEVER:

@@ -53,7 +53,7 @@ class TimedFlows:
     def _table(self, program_of: np.ndarray, idle: I64) -> OperationTable:
         """All operations as columns; ``idle``: the rank, if any, whose program does nothing."""
         count = len(self)
-        # Of each flow a wait, a SEND and a RECV, in this order; waits for 0 are left out.
+        # Each flow has a wait, a SEND and a RECV, in this order. Waits of 0 are left out.
         rank = np.append(np.stack([self.src, self.src, self.dst], axis=1).ravel(), idle)
         like = np.append(np.tile([_WAIT, _SEND, _RECV], count), np.full(len(idle), _NOTHING))
         flow = np.append(np.repeat(np.arange(count), 3), np.full(len(idle), count))

@@ -1284,7 +1284,7 @@ struct flow_group {
   int32_t next;
 };
 
-/* Of a heap, by (time, high, low). */
+/* An entry of a heap, by (time, high, low). */
 struct due {
   int64_t time, high, low, cause;
   int32_t a, b;

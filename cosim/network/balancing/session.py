@@ -158,7 +158,7 @@ class Balancing:
         used = {"routes": self._bound, "state": self._bound * MAX_STATE, "parts": self._parts_used}
         used |= {"rows": rows, "seen": rows * int(counts["most_paths"])}
         used["choosing"] = int(counts["num_choosing"])
-        # Of paths the loop writes who uses them; where they lead is the same.
+        # The loop writes who uses a path; where it leads stays the same.
         written = ("candidates", "crowd", "dead", "spot")
         other.columns = mine.copy(used, **{name: getattr(mine, name).copy() for name in written})
         return other

@@ -14,7 +14,7 @@ SETTINGS, CONTROL_ROW, HOP_SIGHT = record("congestion_settings"), record("contro
 MAX_STATE: int = kernel.MOST_STATES
 """Columns of its own that a control may have."""
 NUM_CLASSES: int = kernel.NUM_CLASSES
-"""Of priority, as PFC has them (IEEE 802.1Qbb)."""
+"""Classes of priority, as PFC has them (IEEE 802.1Qbb)."""
 BINS: int = kernel.BINS
 """Of the queue's histogram, in a power of two, from 256 bytes to 4 GiB."""
 QUEUE_BINS: int = kernel.QUEUE_BINS

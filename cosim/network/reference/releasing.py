@@ -11,32 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cosim.errors import CausalityError
 from cosim.network.flows import ON_COMPLETION, ON_START, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.outbox import Outbox
 from cosim.network.reference.dependencies import Followed, KnownTables
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, granted_by
 from cosim.units import NEVER
-
-
-def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance:
-    """An answer of a network that stood at ``before``, as it is.
-
-    Raises
-    ------
-    CausalityError
-        Its time went back or beyond what it was asked for, or a completion's time did.
-    """
-    granted, done = answer
-    if granted < before or granted > horizon:
-        raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
-    for time_ps in done.time_ps.tolist():
-        if not before <= time_ps <= granted:
-            raise CausalityError(
-                f"{name} reports a completion at {time_ps} ps; it went from {before} to {granted} ps"
-            )
-    return answer
 
 
 @dataclass(eq=False)
