@@ -126,9 +126,11 @@ static inline void mark(const struct port_link *link, struct port *port, double 
 }
 
 /* Move the queue of one class, for which `room` (bits/s) is left of the link, on by `step`; `left` ps before `now`.
- * Returns what leaves the port, bits/s. */
-static inline double settle_class(struct congestion_state *fluid, const struct port_link *link, struct port *port,
-                                  double room, double step, double left, int64_t now) {
+ * Returns what leaves the port, bits/s. The link goes by its row: a watch has ports of some links, whose numbers in the
+ * network are others. */
+static inline double settle_class(struct congestion_state *fluid, int64_t number, struct port *port, double room,
+                                  double step, double left, int64_t now) {
+  const struct port_link *link = &fluid->links[number];
   double load = (double)port->load, queue = port->queue;
   if (load == 0.0 && queue == 0.0) return 0.0;
   double rate = port->paused == 0 ? room : 0.0;
@@ -147,22 +149,21 @@ static inline double settle_class(struct congestion_state *fluid, const struct p
   double sent = out * step * BYTES_PER_BPS_PS;
   port->served += sent;
   /* A queue of less than a byte in the mean is none, in a histogram of queues. */
-  if (queue + end >= 2.0) count_served(fluid, port->link, queue, end, sent);
+  if (queue + end >= 2.0) count_served(fluid, number, queue, end, sent);
   return out;
 }
 
 /* Move the queues of a link from `begin` to `now`; returns the bits that left, times 10^12. */
 static double settle_waiting(struct congestion_state *fluid, int64_t number, int64_t begin, int64_t now) {
-  const struct port_link *link = &fluid->links[number];
   /* A dead link loses what still comes. */
-  if (link->capacity == 0) return 0.0;
-  double capacity = (double)link->capacity, total = 0.0;
+  if (fluid->links[number].capacity == 0) return 0.0;
+  double capacity = (double)fluid->links[number].capacity, total = 0.0;
   /* From bend to bend, until `now`. */
   for (double left = (double)(now - begin); left > 0.0;) {
     double step = until_bend(fluid, number, capacity, left), room = capacity;
     int64_t at = number;
     for (int64_t k = 0; k < fluid->counts.num_classes; k++, at += fluid->counts.num_links)
-      room -= settle_class(fluid, link, &fluid->ports[at], room, step, left, now);
+      room -= settle_class(fluid, number, &fluid->ports[at], room, step, left, now);
     total += (capacity - room) * step;
     left -= step;
   }
