@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
-    from cosim.topology.scale_up import HostShape
+    from cosim.topology.host_shape import HostShape
     from cosim.translation.contract import Format, Progress
     from cosim.translation.loss_report import LossReport, TranslationError
     from cosim.translation.says import Says
@@ -155,7 +155,7 @@ _FROM = {
     "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
-    "cosim.topology.scale_up": "HostShape",
+    "cosim.topology.host_shape": "HostShape",
     "cosim.translation.contract": "Format Progress",
     "cosim.translation.loss_report": "LossReport TranslationError",
     "cosim.translation.says": "Says",
