@@ -175,9 +175,9 @@ class _SystemReader:
         if kind.startswith(_GPU_CLASS):
             name = self.server.gpus[self._filled[bus]] = f"gpu{self._filled[bus]}"
             self.report.read("GPU")
-            self.report.invented("GPUs by the class of their PCI device, in the order of bus numbers")
+            self.report.assumed("GPUs by the class of their PCI device, in the order of bus numbers")
             if self.speeds.nvlink_rate_bps is None:
-                self.report.invented(
+                self.report.assumed(
                     "no NVLinks of such GPUs: the file has none (nvlink_rate adds an NVSwitch)"
                 )
             else:
@@ -200,7 +200,7 @@ class _SystemReader:
         self.server.others.append(port)
         speed = self.speeds.port_rate_bps
         if speed is None:
-            self.report.invented("speed of a network port: that of its NIC's PCI link (port_rate)")
+            self.report.assumed("speed of a network port: that of its NIC's PCI link (port_rate)")
             speed = pci_rate
         self._unsaid_ports += 1
         self.server.links.append((nic, port, speed, 0, PCI_COST))
@@ -218,7 +218,7 @@ class _SystemReader:
         text = element.text("link_speed", "").strip()
         found = re.match(r"([0-9]{1,3}(?:\.[0-9])?) GT/s", text)
         if not text:
-            self.report.invented(f"link_speed of PCI devices without one: {_UNSAID_SPEED:g} GT/s, as NCCL")
+            self.report.assumed(f"link_speed of PCI devices without one: {_UNSAID_SPEED:g} GT/s, as NCCL")
         lane = _LANE.get(float(found.group(1)) if found else 0.0 if text else _UNSAID_SPEED)
         if lane is None:
             speeds = ", ".join(f"{speed:g}" for speed in _LANE)
@@ -299,7 +299,7 @@ def _cpu_rate(cpu: Element, report: ReportBuilder) -> float:
     if arch == "arm64":
         return 6.0
     if "vendor" not in cpu.attributes:
-        report.invented(f"links between CPUs: {_UNSAID_CPU:g} GB/s, as the file doesn't name them")
+        report.assumed(f"links between CPUs: {_UNSAID_CPU:g} GB/s, as the file doesn't name them")
         return _UNSAID_CPU
     vendor = cpu.text("vendor")
     if vendor == "AuthenticAMD":
