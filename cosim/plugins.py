@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cosim.cluster.schedulers.contract import Decision, LinkScore, Scheduler, Shifts
     from cosim.cluster.schedulers.profile import JobProfile, Placed
     from cosim.context import Context
+    from cosim.doubts import Doubt
     from cosim.engine.records import JobInfo, Records
     from cosim.errors import (
         AlgorithmError,
@@ -122,6 +123,7 @@ _FROM = {
     "cosim.experiment.executors.call": "RunCall RunResult",
     "cosim.experiment.executors.contract": "Executor",
     "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
+    "cosim.doubts": "Doubt",
     "cosim.files.import_report": "ImportReport",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
@@ -204,6 +206,7 @@ __all__ = [
     "DesignSpace",
     "DeviceMesh",
     "Dimension",
+    "Doubt",
     "Efficiency",
     "Exchange",
     "Executor",

@@ -12,10 +12,12 @@ from cosim.cluster.arrange import Request, arrange
 from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
 from cosim.context import Context
+from cosim.doubts import Doubt
 from cosim.engine.records import JobInfo
 from cosim.errors import InputError, WorkloadError
+from cosim.experiment.doubts import doubts_before
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
-from cosim.experiment.idle import doubts, idle_settings
+from cosim.experiment.idle import idle_settings
 from cosim.experiment.memory import with_memory
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
@@ -33,8 +35,8 @@ from cosim.workload.program import Workload
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Ready to run. ``warnings`` are settings that can't affect the result, or would do otherwise on a wire,
-    with their places.
+    """Ready to run. ``warnings`` are settings that can't affect the result, with their places; ``doubts``
+    what can make the answer wrong.
     """
 
     topology: Topology
@@ -42,6 +44,7 @@ class Built:
     jobs: tuple[JobInfo, ...]
     planner: Planner
     warnings: tuple[str, ...]
+    doubts: tuple[Doubt, ...] = ()
 
 
 Made = dict[str, list[Workload]]
@@ -64,8 +67,8 @@ def build(scenario: Scenario, made: Made | None = None) -> Built:
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
-    said = [*idle_settings(scenario, topology, jobs), *doubts(scenario)]
-    return Built(topology, network, jobs, planner, tuple(said))
+    idle = tuple(idle_settings(scenario, topology, jobs))
+    return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -134,7 +134,7 @@ class Nccl(Algorithm):
         24,
         ge=1,
         le=64,
-        description="thread blocks of a large operation on each GPU; where given, so many rings between hosts",
+        description="thread blocks of a large operation on a GPU; if given, so many rings between hosts",
     )
     rails: int | None = Field(
         None,

@@ -21,8 +21,8 @@ def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool, mesh:
     """
     enter = np.arange(channels) * local // channels
     far = np.arange(local)
-    # Where each two GPUs have a link of their own: 0, 1, -1, 2, -2 ... from where a ring enters. Paths from all
-    # of an even number of GPUs take each link once, each way.
+    # Where each two GPUs have a link of their own: 0, 1, -1, 2, -2 ... from where a ring enters. Such paths
+    # from all of an even number of GPUs take each link once, each way.
     steps = np.where(far % 2, (far + 1) // 2, -(far // 2)) if mesh else -far
     inside = (enter[:, None] + steps[None, :]) % local
     turned = alternate and local < 2 * channels

@@ -77,7 +77,7 @@ def test_htsim_mistakes(old: str, new: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "x.cm").write_text(CM.replace(old, new))
     if says == "0 bytes":  # not a mistake: htsim's triggers reach any node
         work = HtsimWorkload(path="x.cm").build(Context(tmp_path))
-        assert "2 x a message of 0 bytes that carries a trigger to another node" in work.report.invented
+        assert "2 x a message of 0 bytes that carries a trigger to another node" in work.report.assumed
         return
     with pytest.raises(WorkloadError) as wrong:
         HtsimWorkload(path="x.cm").build(Context(tmp_path))

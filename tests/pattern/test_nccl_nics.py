@@ -1,4 +1,4 @@
-"""GPUs with several NICs: closed forms of bytes over all of them, on fabrics of several kinds and routings."""
+"""GPUs with several NICs: closed forms of bytes over all of them, on several fabrics and routings."""
 
 from typing import Any
 

@@ -79,9 +79,9 @@ class _Maker:
         if where == node:
             return self._ended[source]
         if flow.dst == node:
-            self._report.invented("a trigger that a sender fires is fired by the receiver, which it starts")
+            self._report.assumed("a trigger that a sender fires is fired by the receiver, which it starts")
             return self._ended[at, True]
-        self._report.invented("a message of 0 bytes that carries a trigger to another node")
+        self._report.assumed("a message of 0 bytes that carries a trigger to another node")
         ended = [self._ended[source]]
         _, received = self._operations.message(f"trigger of {at}", where, node, 0, ended)
         return received

@@ -53,9 +53,7 @@ class NcclSystem:
     links: list[tuple[str, str, float, int, int]] = field(default_factory=list)
     ports: list[tuple[str, float, int]] = field(default_factory=list)
     scale_up: dict[tuple[str, str], float] = field(default_factory=dict)
-    """bit/s of the NVLinks or XGMI links from a GPU to another, or to the NVSwitch; listed from both sides."""
-    unlinked: bool = False
-    """GPUs of which the file has a PCI device only, and no links."""
+    """bit/s of NVLinks or XGMI links from a GPU to another, or to the NVSwitch; from both sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +181,13 @@ class _SystemReader:
         if kind.startswith(_GPU_CLASS):
             name = self.server.gpus[self._filled[bus]] = f"gpu{self._filled[bus]}"
             self.report.read("GPU")
-            self.report.invented("GPUs by the class of their PCI device, in the order of bus numbers")
+            self.report.assumed("GPUs by the class of their PCI device, in the order of bus numbers")
             if self.speeds.nvlink_rate_bps is None:
-                self.server.unlinked = True
-                self.report.invented(
-                    "no NVLinks of such GPUs: the file has none (nvlink_rate adds an NVSwitch)"
+                self.report.doubt(
+                    "topology",
+                    "GPUs have no NVLinks: the file has them as PCI devices only, so they reach each other "
+                    "over PCI and CPUs",
+                    "nvlink_rate, as 450GB/s of an H100 or 300GB/s of an A100; or a file that NCCL dumped",
                 )
             else:
                 self._joined.append(name)
@@ -209,7 +209,7 @@ class _SystemReader:
         self.server.others.append(port)
         speed = self.speeds.port_rate_bps
         if speed is None:
-            self.report.invented("speed of a network port: that of its NIC's PCI link (port_rate)")
+            self.report.assumed("speed of a network port: that of its NIC's PCI link (port_rate)")
             speed = pci_rate
         self._unsaid_ports += 1
         self.server.links.append((nic, port, speed, 0, PCI_COST))
@@ -227,7 +227,7 @@ class _SystemReader:
         text = element.text("link_speed", "").strip()
         found = re.match(r"([0-9]{1,3}(?:\.[0-9])?) GT/s", text)
         if not text:
-            self.report.invented(f"link_speed of PCI devices without one: {_UNSAID_SPEED:g} GT/s, as NCCL")
+            self.report.assumed(f"link_speed of PCI devices without one: {_UNSAID_SPEED:g} GT/s, as NCCL")
         lane = _LANE.get(float(found.group(1)) if found else 0.0 if text else _UNSAID_SPEED)
         if lane is None:
             speeds = ", ".join(f"{speed:g}" for speed in _LANE)
@@ -255,7 +255,7 @@ class _SystemReader:
             elif child.tag == "xgmi":
                 gcn = element.text("gcn", "").lower()
                 if not gcn:
-                    self.report.invented("XGMI links of GPUs without gcn: 24 GB/s, as RCCL")
+                    self.report.assumed("XGMI links of GPUs without gcn: 24 GB/s, as RCCL")
                 each = next(rate for begin, rate in _XGMI if gcn.startswith(begin))
             else:
                 continue
@@ -282,7 +282,7 @@ class _SystemReader:
         self.server.ports.append((name, speed, latency))
 
     def _nvlink(self) -> None:
-        """NVLinks to a switch, NVLinks and XGMI links between GPUs, added up; a pair is listed from both sides."""
+        """NVLinks and XGMI links, added up; a pair of GPUs is listed from both sides."""
         rates = self.server.scale_up
         for gpu, each, element in self._nvlinks:
             count = element.integer("count", 1, 1024)
@@ -316,7 +316,7 @@ def _cpu_rate(cpu: Element, report: ReportBuilder) -> float:
     if arch == "arm64":
         return 6.0
     if "vendor" not in cpu.attributes:
-        report.invented(f"links between CPUs: {_UNSAID_CPU:g} GB/s, as the file doesn't name them")
+        report.assumed(f"links between CPUs: {_UNSAID_CPU:g} GB/s, as the file doesn't name them")
         return _UNSAID_CPU
     vendor = cpu.text("vendor")
     if vendor == "AuthenticAMD":

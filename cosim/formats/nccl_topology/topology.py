@@ -147,17 +147,17 @@ class NcclTopology(TopologySpec):
             builder.connect(number[name], switches[j % count], rate, latency + self.network_latency, PCI_COST)
 
     def _say(self, server: NcclSystem, report: ReportBuilder) -> None:
-        report.invented("rates of NVLink, PCI and CPU links: what NCCL reckons with")
+        report.assumed("rates of NVLink, PCI and CPU links: what NCCL reckons with")
         for name, what in (
             ("nvlink_latency", "NVLinks"),
             ("pci_latency", "PCI and CPU links"),
             ("network_latency", "network ports beyond the file's"),
         ):
             if name not in self.model_fields_set and not (name == "network_latency" and self.servers == 1):
-                report.invented(f"no latency of {what} ({name})")
+                report.assumed(f"no latency of {what} ({name})")
         if self.servers > 1:
             shape = f"{len(server.ports)} switches, one for each port" if self.rails else "one switch"
-            report.invented(f"{self.servers} such servers at {shape}")
+            report.assumed(f"{self.servers} such servers at {shape}")
         elif server.ports:
             report.ignored("network port, as there is one server", len(server.ports))
 

@@ -288,10 +288,10 @@ class ModelWorkload(TrainedWorkload):
                 f"{job.name} ({self.model.source}): {self.model.size}",
                 f"memory of the fullest GPU {job.memory}" + self._of(job, gpu),
             ),
-            invented=(
+            assumed=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
                 *((gpu.beside_collectives(),) if overlaps else ()),
-                *job.invented,
+                *job.assumed,
             ),
         )
         made = on(gpu, report, stretch)

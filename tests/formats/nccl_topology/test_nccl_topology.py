@@ -57,7 +57,7 @@ def test_servers_meet_at_a_switch_by_their_ports(tmp_path: Path) -> None:
     assert link(topology, "server1.mlx5_0", "fabric") == (1e11, 3_500_000)  # the file's 1.5 us besides
     assert path(topology, 0, 5)[-1] == "server2.gpu1"
     assert "fabric" in path(topology, 0, 5)
-    assert any("3 such servers at one switch" in line for line in topology.info["invented"])
+    assert any("3 such servers at one switch" in line for line in topology.info["assumed"])
 
 
 CLOUD = """<system version="1">
@@ -82,18 +82,18 @@ def test_what_a_cloud_s_file_leaves_out_is_filled_in_as_nccl_does(tmp_path: Path
     assert link(topology, "server0.gpu1", "server0.nvswitch") == (2.4e12, 0)
     assert link(topology, "server1.port-0103:00:00.0", "fabric") == (2e11, 0)
     assert path(topology, 0, 1) == ["server0.nvswitch", "server0.gpu1"]
-    invented = topology.info["invented"]
-    assert any("8 GT/s, as NCCL" in line for line in invented)
-    assert any("GPUs by the class" in line for line in invented)
+    assumed = topology.info["assumed"]
+    assert any("8 GT/s, as NCCL" in line for line in assumed)
+    assert any("GPUs by the class" in line for line in assumed)
 
 
 def test_what_only_the_machine_knows_is_said(tmp_path: Path) -> None:
     topology = build(CLOUD, tmp_path, servers=2)
     assert link(topology, "server0.port-0103:00:00.0", "fabric") == (24 * 8e9, 0)
     assert not any("nvswitch" in name for name in topology.node_names)
-    invented = " ".join(topology.info["invented"])
-    assert "no NVLinks of such GPUs" in invented
-    assert "speed of a network port" in invented
+    assumed = " ".join(topology.info["assumed"])
+    assert "no NVLinks of such GPUs" in assumed
+    assert "speed of a network port" in assumed
     nameless = CLOUD.replace('class="0x020700" ', "")
     with pytest.raises(TopologyError, match=r'node.xml:5.*busid="0103:00:00.0".*has no class') as caught:
         build(nameless, tmp_path)
