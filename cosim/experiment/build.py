@@ -26,7 +26,7 @@ from cosim.network.made import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
-from cosim.topology.scale_up import host_shape
+from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER
 from cosim.workload.check import check
 from cosim.workload.draws import draw
@@ -156,11 +156,12 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
     near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
     placed = arrange(
         [
-            Request(wish.name, wish.workload.world_size, job.placement)
+            Request(wish.name, wish.workload.world_size, job.placement, wish.workload.mesh)
             for wish, job in zip(wishes, asked, strict=True)
         ],
         topology.num_endpoints,
         domains=near,
+        scale_up=host_domains(topology),
         # With a queue, each is looked at on an empty cluster: where it sits is known when it starts.
         share_endpoints=scenario.share_endpoints or scenario.queue is not None,
         context=scenario.context,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from cosim.doubts import Doubt
 from cosim.engine.records import JobInfo, Records
 from cosim.errors import Location
+from cosim.experiment.cluster_doubts import across_domains, idle_uplinks, without_nvlink
 from cosim.experiment.scenario import Scenario
 from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind
@@ -27,12 +28,16 @@ def _before(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -> 
     yield from topology.info.get("doubts", ())
     for job in jobs:
         yield from (replace(one, what=f"job {job.name}: {one.what}") for one in job.workload.report.doubts)
+    yield from without_nvlink(scenario, topology)
+    if scenario.queue is None:  # with a queue, jobs are placed as they start
+        yield from across_domains(topology, jobs)
 
 
 def doubts_after(records: Records) -> Iterator[Doubt]:
     """What only the run shows."""
     if not records.interrupted:
         yield from _nothing_timed(records)
+        yield from idle_uplinks(records)
 
 
 def _nothing_timed(records: Records) -> Iterator[Doubt]:

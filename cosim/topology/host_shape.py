@@ -12,7 +12,7 @@ class HostShape:
     Attributes
     ----------
     gpus
-        Of a host; 1: no GPU has a scale-up link.
+        Of a host.
     nics
         Of a host.
     link_rate_bps
@@ -29,6 +29,8 @@ class HostShape:
         Each GPU of a host has a link of its own to each other one (XGMI), and there is no switch.
     reckoned
         The links have the rates that NCCL reckons with, which are below a data sheet's.
+    linked
+        GPUs of a host have scale-up links; else they reach each other over PCI.
     named_only
         Collectives that a scenario doesn't name stay what they are elsewhere.
     """
@@ -42,4 +44,5 @@ class HostShape:
     gpu_nics: int = 1
     mesh: bool = False
     reckoned: bool = False
+    linked: bool = True
     named_only: bool = False

@@ -40,6 +40,17 @@ def domains(topology: Topology) -> I64:
             return label[: topology.num_endpoints]
 
 
+def host_domains(topology: Topology) -> I64 | None:
+    """The scale-up domain of each endpoint: int64[endpoints]; None: there are none, or all are in one."""
+    hosts = topology.hosts
+    if hosts is not None and 1 < hosts.gpus < topology.num_endpoints:
+        return np.arange(topology.num_endpoints, dtype=np.int64) // hosts.gpus
+    if topology.scale_up is None or topology.scale_up.all():
+        return None
+    label = domains(topology)
+    return None if (label == label[0]).all() or len(np.unique(label)) == len(label) else label
+
+
 def host_shape(topology: Topology) -> HostShape | None:
     """As the topology says it; else the first host's, by its links.
 

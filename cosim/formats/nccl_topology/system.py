@@ -1,4 +1,4 @@
-"""One server as NCCL or RCCL sees it, read from its topology XML: GPUs, what forwards, links and network ports."""
+"""One server as NCCL or RCCL sees it, read from its topology XML: GPUs, what forwards, links and ports."""
 
 from __future__ import annotations
 

@@ -113,11 +113,9 @@ class NcclTopology(TopologySpec):
             hosts=self._hosts(server),
         )
 
-    def _hosts(self, server: NcclSystem) -> HostShape | None:
-        """What algorithms ask for; None: one server of which nothing is known but its PCI links."""
+    def _hosts(self, server: NcclSystem) -> HostShape:
+        """What algorithms ask for."""
         links, gpus = server.scale_up, len(server.gpus)
-        if not links and self.servers == 1:
-            return None
         own: dict[str, float] = {}
         for (gpu, _), rate in links.items():
             own[gpu] = own.get(gpu, 0.0) + rate
@@ -133,6 +131,7 @@ class NcclTopology(TopologySpec):
             max(ports // gpus, 1),
             mesh=not switched and gpus > 1 and len(links) == gpus * (gpus - 1),
             reckoned=self.nvlink_rate is None,
+            linked=bool(links),
             named_only=True,
         )
 

@@ -43,7 +43,7 @@ def _cut(spec: ModelWorkload) -> Cut:
     own = spec.length // parallel.cp
     return Cut(
         parallel,
-        spec.micro_batch,
+        spec.together,
         own,
         spec.length,
         width,
@@ -248,7 +248,7 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     parallel, width, decode = spec.cut_by, DTYPE_BYTES[spec.dtype], spec.task == "decode"
     cut = Cut(
         parallel,
-        spec.micro_batch,
+        spec.together,
         1 if decode else spec.length,
         spec.length,
         width,
@@ -271,7 +271,7 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         boundary_bytes=boundary,
         boundary_gather=gather,
         steps=spec.tokens if decode else 1,
-        sequences=spec.micro_batch,
+        sequences=spec.together,
     )
     memory = inference_memory(blocks, made, spec.micro_batches)
     name = f"{model.name} {spec.task}"
@@ -281,8 +281,8 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
 def data_parallel_job(spec: ModelWorkload, model: DataParallelModel) -> ModelJob:
     """Training of a model that is not cut: a convolutional network, or a recommendation model."""
     parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
-    layers = model.layers(spec.micro_batch, width, parallel)
-    kept, tables = model.activation_bytes(spec.micro_batch, width), model.table_bytes(width, parallel)
+    layers = model.layers(spec.together, width, parallel)
+    kept, tables = model.activation_bytes(spec.together, width), model.table_bytes(width, parallel)
     for method, answer, wanted in (
         ("layers", layers, list[Layer]),
         ("activation_bytes", kept, int),
