@@ -25,9 +25,9 @@ from pydantic import (
     field_validator,
 )
 
+from cosim.cluster.aligned import Aligned
 from cosim.cluster.contract import Arrival, Placement
 from cosim.cluster.pace import Stragglers
-from cosim.cluster.placement import Packed
 from cosim.cluster.queue import Queue
 from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
@@ -85,7 +85,8 @@ class Job(Spec):
         description="the whole training of which these iterations are a sample, and how it survives failures",
     )
     placement: Annotated[Placement, Named("cosim.placements")] = Field(
-        Packed(), description="which endpoints its ranks sit on"
+        Aligned(),
+        description="which endpoints its ranks sit on; omitted: in order, tp and ep groups whole in a host",
     )
     weight: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="share of a link against flows of other jobs"

@@ -18,6 +18,7 @@ from cosim.units import format_time
 
 if TYPE_CHECKING:
     from cosim.cluster.sharing import Cluster
+    from cosim.doubts import Doubt
     from cosim.engine.progress import ProgressInfo
     from cosim.engine.records import JobInfo, Records
     from cosim.experiment.build import Built
@@ -52,6 +53,8 @@ class Run(RunTables):
         What the engine wrote down: columns of operations, links, traffic ...
     warnings
         Settings that could not affect the result, with their places.
+    doubts
+        What can make the answer wrong by more than its interval.
     alone
         Mean iteration of each job by itself, picoseconds; None where it was not asked for.
     open_loop
@@ -80,6 +83,7 @@ class Run(RunTables):
     scenario: Scenario
     records: Records
     warnings: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     alone: Mapping[str, float] | None = None
     open_loop: LoopComparison | None = None
     what_matters: WhatMatters | None = None
@@ -90,7 +94,7 @@ class Run(RunTables):
         """Iteration times, exposed communication, busy links ... in one object."""
         from cosim.results.summary import summarize
 
-        return summarize(self.records, name=self.scenario.name, warnings=self.warnings)
+        return summarize(self.records, name=self.scenario.name, warnings=self.warnings, doubts=self.doubts)
 
     @property
     def digest(self) -> str:
@@ -269,7 +273,7 @@ def _run_once(
 def _run_built(
     scenario: Scenario, built: Built, messages: bool, engine: str | None, progress: OnProgress | None
 ) -> Run:
-    for warning in built.warnings:
+    for warning in (*built.warnings, *(f"doubtful: {doubt}" for doubt in built.doubts)):
         _log.warning(warning)
     done = simulate(scenario, built, progress=progress, messages=messages, engine=engine)
     if scenario.scheduler is not None and not done.interrupted and not built.network.elsewhere:
@@ -352,6 +356,7 @@ def simulate(
     ``messages`` has the run keep every message, whether the scenario writes them or not; ``engine`` is
     ``kernel`` or ``reference``, None: the kernel where there is one.
     """
+    from cosim.experiment.doubts import doubts_after
     from cosim.experiment.engines import engine_for
     from cosim.experiment.events import lifetimes, too_late
     from cosim.experiment.fold import fold
@@ -384,12 +389,12 @@ def simulate(
     records.info["folding"] = folding
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
     said = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records)]
-    said += too_fast(scenario, built.planner, records)
     if cluster is not None:
         said += [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
     if not records.interrupted:
         said += too_late(scenario, records.end_ps)
-    return Run(scenario, records, tuple(said), interrupted=records.interrupted)
+    doubts = (*built.doubts, *too_fast(scenario, built.planner, records), *doubts_after(records))
+    return Run(scenario, records, tuple(said), doubts, interrupted=records.interrupted)
 
 
 def _replay(

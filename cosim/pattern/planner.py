@@ -19,7 +19,7 @@ from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
 from cosim.pattern.template import I32, Collective, Template, has_data
-from cosim.topology.scale_up import HostShape
+from cosim.topology.host_shape import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""

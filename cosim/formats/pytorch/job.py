@@ -109,7 +109,7 @@ def choose_step(
     if chosen:
         report.read(f"step: ProfilerStep#{chosen[0]}" + (f" to #{chosen[-1]}" if len(chosen) > 1 else ""))
     else:
-        report.invented("no ProfilerStep annotation: the whole trace is the step")
+        report.assumed("no ProfilerStep annotation: the whole trace is the step")
     return found
 
 
@@ -249,7 +249,7 @@ def _tell(listed: Sequence[MatchedComm], report: ReportBuilder, *, simulated: bo
         how = " of uneven parts, as the messages that NCCL sends" if shared.uneven and simulated else ""
         report.read(f"{comm.kind} over {len(shared.ranks)} ranks{how}")
         if comm.kind == "broadcast":
-            report.invented("broadcast from its group's first rank")
+            report.assumed("broadcast from its group's first rank")
     total = format_time(sum(shared.network_ps for shared in listed))
     if listed and simulated:
         report.ignored(

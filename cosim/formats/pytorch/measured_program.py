@@ -102,7 +102,7 @@ def write(
     for work in orphans:
         _orphan(writer, work, start)
     if writer.late:
-        report.invented(
+        report.assumed(
             "GPU work that began later than all that the trace has it wait for: kept at its distance from"
             " its launch",
             writer.late,
@@ -210,7 +210,7 @@ def _comm(writer: _MeasuredProgram, thread: str, call: HostEvent, comm: Recorded
             # No kernel: another back end, or coalesced into a later one.
             op = _communicate(writer, part, comm, f"comm {comm.group}", [writer.last[thread]])
             writer.by_sequence[comm.sequence] = _Given(op, call.end, "", None)
-            writer.report.invented("communication without a kernel of its own: begins when it is called")
+            writer.report.assumed("communication without a kernel of its own: begins when it is called")
 
 
 def _stream_wait(writer: _MeasuredProgram, thread: str, item: Item) -> None:
@@ -233,7 +233,7 @@ def _stream_wait(writer: _MeasuredProgram, thread: str, item: Item) -> None:
         writer.report.read("cudaStreamWaitEvent of a communication")
     else:
         writer.loose[thread] = list(writer.tail.values())
-        writer.report.invented(
+        writer.report.assumed(
             "cudaStreamWaitEvent that doesn't say for what: for each other stream's last work, if ended"
         )
 
@@ -301,7 +301,7 @@ def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None
 
 def _execute(writer: _MeasuredProgram, work: Work, deps: Sequence[int], gap: int) -> int:
     if work.nccl:
-        writer.report.invented("NCCL kernel beside a communication's first: takes its measured time")
+        writer.report.assumed("NCCL kernel beside a communication's first: takes its measured time")
     else:
         writer.report.read("copy or fill on the GPU, with its time" if work.copy else "kernel, with its time")
     kind = OpKind.MEMORY if work.copy else OpKind.COMPUTE
@@ -320,7 +320,7 @@ def _orphan(writer: _MeasuredProgram, work: Work, start: int) -> None:
     waited = _add(writer, "until it is launched", NO_STREAM, [start], work.begin - writer.step.begin)
     op = _execute(writer, work, [waited, *([before.op] if before else [])], 0)
     _give(writer, work, op)
-    writer.report.invented("GPU work without its launch: at its measured time in the step")
+    writer.report.assumed("GPU work without its launch: at its measured time in the step")
 
 
 def _communicate(

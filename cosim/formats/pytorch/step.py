@@ -55,7 +55,7 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: Report
         if not times:
             last = max(call.end for call in calls)
             found[thread] = items(calls, calls[0].begin, last, launches, back)
-            report.invented("thread that works beside the main one: begins at its measured time")
+            report.assumed("thread that works beside the main one: begins at its measured time")
         else:
             bursts[thread] = times
             found[thread] = [

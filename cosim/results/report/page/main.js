@@ -76,7 +76,7 @@ function settings(run) {
   const s = run.summary;
   const reports = [["topology", s.topology_report], ...s.jobs.map((job) => [`workload of ${job.name}`, job])];
   const lines = reports.flatMap(([name, said]) =>
-    ["read", "ignored", "invented"].filter((key) => said[key]?.length)
+    ["read", "ignored", "assumed"].filter((key) => said[key]?.length)
       .map((key) => el("p", { class: "note" }, `${name}, ${key}: ${said[key].join(", ")}`)));
   const notes = s.warnings.map((warning) => el("p", {}, warning));
   if (!run.settings && !lines.length && !notes.length) return null;

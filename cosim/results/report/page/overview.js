@@ -3,7 +3,7 @@
  * @module overview
  */
 
-import { el, section } from "report/dom.js";
+import { doubtful, el, section } from "report/dom.js";
 import { count, flops, percent, size, time } from "report/format.js";
 import { csvButton } from "report/save.js";
 
@@ -22,6 +22,7 @@ export function overview(run, which = "") {
   const rows = () => [["job", "iteration", "picoseconds"],
     ...s.jobs.flatMap((job) => job.iteration_ps.map((one, k) => [job.name, k, one]))];
   return section(`answer${which}`, which ? `Answer of ${which}` : "Answer", cost, csvButton("iterations", rows),
+    s.doubts.length > 0 && doubtful(s.doubts.map((one) => [one.what, `${one.why} (${one.instead})`])),
     s.interrupted && el("p", { class: "changed" }, `Interrupted (${s.interrupted}): what follows was computed until then.`),
     run.queued.map((line, k) => el("p", { class: k ? "" : "said" }, line)),
     run.queued.length > 0 && el("p", {}, `Of all endpoints and all the time ${percent(run.computing)} computed.`),
