@@ -102,10 +102,10 @@ def test_a_thread_that_waits_for_the_gpu_waits_for_that_stream(tmp_path: Path) -
 
 def test_host_time_between_operators_is_kept_and_work_without_launch_is_told(tmp_path: Path) -> None:
     made = Rank(0)
-    made.kernel("from before", 3, 9, 7, 77)
     made.op("ProfilerStep#1", 0, 1000)
     made.op("aten::add", 400, 410)
     made.launch("add", 404, 409, 415)
+    made.kernel("launched by nobody", 500, 509, 7, 77)
     made.write(tmp_path)
     workload = _read(tmp_path)
     host = sum(op.duration_ps for op in workload.programs[0].operations if op.stream == "cpu")
