@@ -695,7 +695,7 @@ struct connection {
   double remaining; /* bytes of its flow at `touched` */
   double budget; /* bytes that it may send at its rate */
   double round_sent; /* bytes of this round, before `touched` */
-  double loss_sent; /* bytes since losses were counted last, before `touched` */
+  double owed; /* lost bytes of it that aren't sent again yet */
   double size; /* bytes of its flow */
   int32_t strand; /* the first of its strands */
   int32_t leaving; /* so many of them are listed, but have no part of it any more */
@@ -722,7 +722,7 @@ struct connection {
   int64_t timeout_at; /* until when it is silent, as some are lost again; 0: it did not come to that */
   double before_sent; /* bytes of the round before */
   int64_t lost_since; /* when losses were counted last */
-  double debt; /* lost bytes that make no whole packet yet */
+  double debt; /* lost bytes that its control was told of in no whole packet yet */
   int32_t flow, tail; /* the flow under way, and the last one that waits; NONE: none is */
   int32_t pad;
   int32_t job;
@@ -763,7 +763,7 @@ struct strand {
 struct strand_hop {
   int64_t load; /* what it brings there, bits/s */
   int64_t fresh; /* the same from now on */
-  double marks, lost; /* the port's counters when the round began */
+  double marks, lost; /* the port's counters when the round began; when losses were counted last */
   int64_t leads; /* it is the first hop of this strand, plus one; 0: it is no first hop */
   int32_t port, link;
   int32_t conn;
@@ -778,6 +778,7 @@ struct hop_memory {
   double served; /* bytes that its port had served when the round began */
   double queue, rate; /* what telemetry says next */
   int64_t back_next; /* the next hop whose acknowledgements wait on the same link */
+  double gone; /* the port's losses, up to which what it lost of this load is counted */
   int32_t fronts; /* so many of it wait in its port's queue */
   int32_t feed; /* where ports pause: what the port before brings there */
 };
@@ -932,7 +933,7 @@ struct congestion_state {
   GROWN(struct port, ports);
   GROWN(struct port_link, links);
   GROWN(struct credit, credits); /* beside the strands, where receivers grant credit */
-  GROWN(double, inside); /* beside the conns: packets lost before the receiver's port that the control wasn't told of */
+  GROWN(double, inside); /* beside the conns: bytes lost before the receiver's port that the control wasn't told of */
   GROWN(double, state); /* beside the conns, MOST_STATES of each: the control's own */
   GROWN(struct line, lines); /* beside the ports, where queues are traced */
   GROWN(int64_t, outs); /* beside the hops, where queues are traced: what leaves the port of it, bits/s */
