@@ -91,7 +91,9 @@ def sharing(
 
 
 def job_rates(records: Records, messages: MessageRecords, link: int, edges_ps: I64) -> F64:
-    """Bits per second of each job over a link in each bin, float64[jobs, bins], scaled down where all are more than it carries."""
+    """Bits per second of each job over a link in each bin, float64[jobs, bins]; scaled down where all are
+    more than it carries.
+    """
     capacity = float(records.topology.link_rate_bps[link])
     over = _over(records.topology, messages, link)
     start, end, size = (column[over] for column in (messages.start_ps, messages.end_ps, messages.size_bytes))

@@ -271,7 +271,7 @@ def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
 
 
 def _goodput(source: ReportSource, sizes: Array, bin_ps: int) -> I64:
-    """What reached endpoints over time, int64[jobs or 1, bins], of int64[bins, pairs] as they arrived whole."""
+    """What reached endpoints over time, int64[jobs or 1, bins]; ``sizes`` are int64[bins, pairs] on arrival."""
     found, edges = source.columns, np.arange(len(sizes) + 1, dtype=np.int64) * bin_ps
     last = found["link_dst"] < source.summary.num_endpoints
     busy, rate = found["link_busy_ps"][:, last], found["link_rate_bps"][last]
