@@ -16,6 +16,7 @@ from cosim.results.measures import MEASURES
 from cosim.results.path_parts import path_parts
 from cosim.results.render.page import Lines
 from cosim.results.render.scheduling_page import scheduling_section
+from cosim.results.report.event_data import event_data
 from cosim.results.report.fabric import FabricMap, draw_map
 from cosim.results.report.lanes import Lanes, lanes
 from cosim.results.report.message_data import message_data
@@ -54,6 +55,7 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
         "alone": dict(source.alone or {}),
         **_settings(source.settings),
         **_scheduling(source.summary),
+        "events": event_data(source),
         "computing": MEASURES["gpu_utilisation"].of(source.summary, {}),
         "timeline": _timeline(source, shown),
         "path_kinds": [*KINDS],
