@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ import pytest
 import cosim
 from cosim.engine.series import MOST_SAMPLES
 from cosim.errors import InputError, StallError
+from cosim.network.congestion.watching import LinkWatch
+from cosim.network.simulator import QueueSample
+from cosim.network.congestion.watching import LinkWatch
+from cosim.network.simulator import QueueSample
 
 MS, US = 1_000_000_000, 1_000_000
 INCAST = """
@@ -56,6 +61,46 @@ def test_rates_follow_a_link_whose_rate_changes() -> None:
     assert (one + other == both).all()
     assert rates.connections[rates.name == "pair"].tolist() == [0, *[2] * 9, 1, 0]
     assert np.isnan(rates.window_bytes[rates.rate_bps > 0]).all()  # fair_share has none
+
+
+def test_looking_at_one_link_counts_in_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch has fewer links than the network: what it counted for the 12th would lie beyond its one row."""
+    counted: list[float] = []
+
+    def queues(watch: LinkWatch, *given: Any) -> QueueSample:
+        sample = settle(watch, *given)
+        counted.append(float(watch._fluid.histogram.sum()))
+        return sample
+
+    settle = LinkWatch.queues
+    monkeypatch.setattr(LinkWatch, "queues", queues)
+    hot = cosim.run(INCAST + "record: {queues: '* -> *', every: 10us}\n").queues
+    name = max({*hot.link}, key=lambda name: hot.queue_bytes[hot.link == name].sum())
+    counted.clear()
+    one = cosim.run(INCAST + f"record: {{queues: ['{name}'], every: 10us}}\n").queues
+    assert one.queue_bytes.tolist() == hot.queue_bytes[hot.link == name].tolist()
+    assert counted[0] == 0
+    assert counted[-1] > 0
+
+
+def test_looking_at_one_link_counts_in_rows_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch has fewer links than the network: what it counted for the 12th would lie beyond its one row."""
+    counted: list[float] = []
+
+    def queues(watch: LinkWatch, *given: Any) -> QueueSample:
+        sample = settle(watch, *given)
+        counted.append(float(watch._fluid.histogram.sum()))
+        return sample
+
+    settle = LinkWatch.queues
+    monkeypatch.setattr(LinkWatch, "queues", queues)
+    hot = cosim.run(INCAST + "record: {queues: '* -> *', every: 10us}\n").queues
+    name = max({*hot.link}, key=lambda name: hot.queue_bytes[hot.link == name].sum())
+    counted.clear()
+    one = cosim.run(INCAST + f"record: {{queues: ['{name}'], every: 10us}}\n").queues
+    assert one.queue_bytes.tolist() == hot.queue_bytes[hot.link == name].tolist()
+    assert counted[0] == 0
+    assert counted[-1] > 0
 
 
 @pytest.mark.parametrize("control", ["dctcp", "newreno", "{kind: dcqcn}", "hpcc"])

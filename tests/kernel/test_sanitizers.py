@@ -20,6 +20,10 @@ TESTS = (
     "tests/network/test_fair_share.py",
     "tests/network/test_link_changes.py",
     "tests/network/balancing",
+    "tests/network/congestion",
+    "tests/experiment/test_series.py",
+    "tests/network/congestion",
+    "tests/experiment/test_series.py",
     "tests/pattern/test_prove_mutants.py",
 )
 SCENARIOS = ("quickstart", "plug-in", "link-failure", "pfc-victim", "two-jobs")

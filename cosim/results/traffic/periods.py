@@ -2,8 +2,9 @@
 
 A lag is judged at its own resolution, a 12th of it, so that jitter of some percent doesn't hide it. The
 correlation at a lag is Pearson's, of what both ends of the overlap are; it is the confidence, too. A lag whose
-multiples correlate better, at the same resolution, is a part of the period. The most significant of all
-others is the period. It is then read off a large multiple of it, where the same error weighs less.
+multiples correlate better, at the same resolution, is a part of the period. The period is, of all others, the
+lag whose correlation is highest after two standard errors (Fisher's z) are taken off, or the shortest part of
+it that correlates nearly as well. It is then read off a large multiple of it, where the same error weighs less.
 
 A common multiple of two jobs' periods correlates best of all. Then the mean course over it has only multiples
 of two numbers among its harmonics, and these are the jobs. After that the mean course is taken away, and what
@@ -48,9 +49,10 @@ def find_periods(signal: F64) -> list[Period]:
     found: list[Period] = []
     while len(found) < _MOST_JOBS and whole and float((left**2).sum()) > 0.1 * whole:
         one = _strongest(left, [period.bins for period in found])
-        if one is None:
+        if one is None or any(_related(one.bins, period.bins) for period in found):
             break
-        found += [Period(bins, one.confidence, _jitter(left, bins)) for bins in _jobs_in(left, one.bins)]
+        jobs = _jobs_in(left, one.bins, one.confidence)
+        found += [Period(bins, one.confidence, _jitter(left, bins)) for bins in jobs]
         left = left - _mean_course(left, one.bins)
     return found
 
@@ -59,8 +61,13 @@ def _strongest(signal: F64, known: list[float]) -> Period | None:
     found = [one for one in _candidates(signal) if not any(_related(one[0], other) for other in known)]
     if not found:
         return None
-    lag, strength, _ = max(found, key=lambda one: one[2])
-    return _refined(signal, lag, strength)
+    longest, most, _ = max(found, key=lambda one: one[2])
+    parts = [
+        (lag, strength)
+        for lag, strength, _ in found
+        if lag <= longest and _related(longest, lag) and strength >= min(0.9 * most, 3 * most - 2)
+    ]
+    return _refined(signal, *min(parts))
 
 
 def _related(lag: float, known: float) -> bool:
@@ -71,7 +78,7 @@ def _related(lag: float, known: float) -> bool:
 
 def _candidates(signal: F64) -> list[tuple[float, float, float]]:
     """Lags at which the signal is most like itself, each octave at its own resolution: (lag, correlation,
-    standard deviations that this is above chance).
+    Fisher's z of this less two standard errors).
     """
     longest = len(signal) / _FEWEST_PERIODS
     lag = max(len(signal) / _MOST_PERIODS, 4.0)
@@ -91,8 +98,9 @@ def _candidates(signal: F64) -> list[tuple[float, float, float]]:
             tip = at + _tip(correlation, at)
             best = _best_multiple(correlation, tip, int(longest / width))
             # Noise, of which 1 - best is a measure, lets a multiple be better by chance.
-            if here >= min(0.9 * best, 2 * best - 1):
-                found.append((tip * width, float(here), float(here * np.sqrt(len(coarse) - at))))
+            if here >= min(0.9 * best, 3 * best - 2):
+                sure = np.arctanh(min(here, 0.999)) - 2 / np.sqrt(len(coarse) - at)
+                found.append((tip * width, float(here), float(sure)))
         lag *= 2
     return found
 
@@ -177,14 +185,20 @@ def _mean_course(signal: F64, period: float) -> F64:
     )
 
 
-def _jobs_in(signal: F64, period: float) -> list[float]:
-    """The period, or those of two jobs of which it is a common multiple."""
+def _jobs_in(signal: F64, period: float, confidence: float) -> list[float]:
+    """The period, or those of two jobs of which it is a common multiple; where jitter has made a multiple more
+    like itself than the period is, the part that has the power.
+    """
     per_period = max(4, min(192, int(period)))
     power = np.abs(np.fft.rfft(_profile(signal, period, per_period))[1:25]) ** 2
     number = np.arange(1, len(power) + 1)
     whole = float(power.sum())
     if not whole:
         return [period]
+    exact = confidence >= 0.95
+    for part in range(8, 1, -1):
+        if not exact and power[number % part == 0].sum() > 0.8 * whole:
+            return [_tuned(signal, period / part)]
     for a in range(2, 7):
         for b in range(a + 1, 8):
             of_a, of_b = number % a == 0, number % b == 0
@@ -193,7 +207,7 @@ def _jobs_in(signal: F64, period: float) -> list[float]:
             own = power[of_a & ~of_b].sum(), power[of_b & ~of_a].sum()
             if min(own) > 0.08 * whole:
                 return [_tuned(signal, period / a), _tuned(signal, period / b)]
-    return [period]
+    return [period if exact else _tuned(signal, period)]
 
 
 def _tuned(signal: F64, period: float) -> float:
