@@ -16,9 +16,7 @@ def analyse(
         list[Path],
         typer.Argument(metavar="RUN|CAPTURE...", help="Folders that cosim run --out wrote, and captures."),
     ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write page, JSON and CSV here.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write page, JSON and CSV here.")] = None,
     as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> None:

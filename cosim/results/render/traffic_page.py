@@ -141,7 +141,8 @@ def _ports(ports: PortAnalysis) -> list[Section]:
                 format_rate(group.in_bps),
                 format_rate(group.out_bps),
                 f"{100 * group.spread:.3f} %",
-                " and ".join(format_time(round(one.bins * group.bin_ps)) for one in group.periods) or "none found",
+                " and ".join(format_time(round(one.bins * group.bin_ps)) for one in group.periods)
+                or "none found",
                 " and ".join(f"{one.confidence:.2f}" for one in group.periods) or "-",
             ]
         )

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from cosim.captures.traffic import I32, I64, Capture, LoggedCollectives, Transfers
 from cosim.results.traffic.bytes_over_time import busy_ps, in_bins, joined
-from cosim.results.traffic.patterns import Pattern, groups_of, name_pattern
+from cosim.results.traffic.patterns import MIXED, Pattern, groups_of, name_pattern
 from cosim.results.traffic.periods import find_periods
 from cosim.results.traffic.ports import PortAnalysis, analyse_ports
 
 _BINS = 1 << 15
+_MOST_LAYERS = 8
 _SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 """Of the distributions that are told: percentiles."""
 
@@ -146,7 +147,7 @@ def _parts(transfers: Transfers) -> list[PartAnalysis]:
 def _part(name: str, found: Transfers) -> PartAnalysis:
     start, end = int(found.start_ps.min()), int(found.end_ps.max())
     periods = _periods(found, start, end)
-    gap = int(periods[0].period_ps / 50) if periods else (end - start) // 1000
+    gap = int(periods[0].period_ps / 200) if periods else (end - start) // 1000
     number, first, last = joined(found.start_ps, found.end_ps, gap)
     hosts = np.unique(np.append(found.src, found.dst))
     sent = np.bincount(found.src, found.size_bytes)
@@ -222,7 +223,21 @@ def _of_groups(found: Transfers) -> list[Pattern]:
     number = np.full(len(found.hosts), -1, np.int64)
     for at, hosts in enumerate(groups):
         number[hosts] = at
-    return [
-        name_pattern(found.src[inside], found.dst[inside], found.size_bytes[inside])
-        for inside in _split(number[found.src])
-    ]
+    named = []
+    for inside in _split(number[found.src]):
+        one = found.only(inside)
+        pattern = name_pattern(one.src, one.dst, one.size_bytes)
+        layers = _layers(one) if pattern.name == MIXED else []
+        named += [part for layer in layers for part in _of_groups(layer)] if len(layers) > 1 else [pattern]
+    return named
+
+
+def _layers(found: Transfers) -> list[Transfers]:
+    """A mix's transfers, by how much their pairs have in all: pairs of one collective have alike."""
+    key = found.src.astype(np.int64) * len(found.hosts) + found.dst
+    _, place = np.unique(key, return_inverse=True)
+    total = np.bincount(place, found.size_bytes)
+    levels = np.sort(total)
+    layer = np.append(0, np.cumsum(levels[1:] > 1.02 * levels[:-1]))
+    of = layer[np.searchsorted(levels, total)][place]
+    return [found.only(inside) for inside in _split(of)] if layer[-1] < _MOST_LAYERS else []

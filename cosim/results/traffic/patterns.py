@@ -42,7 +42,8 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 LEAST_EXPLAINED = 0.6
 """Below, a pattern isn't named."""
 _MOST_HOSTS = 256
-_MIXED = "mixed"
+MIXED = "mixed"
+"""A name for what has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def name_pattern(src: I32, dst: I32, size_bytes: I64 | F64) -> Pattern:
     )
     total = float(cells.sum())
     if count < 2 or not total:
-        return Pattern(_MIXED, hosts.astype(np.int32), 0.0, int(total))
+        return Pattern(MIXED, hosts.astype(np.int32), 0.0, int(total))
     if count == 2:
         return Pattern("pair", hosts.astype(np.int32), 1.0, int(total))
     from_host, to_host = np.divmod(np.flatnonzero(cells), count)
@@ -91,7 +92,7 @@ def _best(
     count: int, shape: tuple[tuple[int, ...], tuple[int, ...]], size: tuple[float, ...]
 ) -> tuple[str, tuple[int, ...], float]:
     found = np.array(shape[0]), np.array(shape[1]), np.array(size)
-    best: tuple[str, tuple[int, ...], float] = _MIXED, tuple(range(count)), 0.0
+    best: tuple[str, tuple[int, ...], float] = MIXED, tuple(range(count)), 0.0
     for name, pairs in patterns(count):
         if len(pairs[0]) > len(size):
             continue
@@ -103,7 +104,7 @@ def _best(
         explained = _explained(count, found, pairs, order)
         if explained > best[2] + 1e-6:
             best = name, order, explained
-    return best if best[2] >= LEAST_EXPLAINED else (_MIXED, tuple(range(count)), 0.0)
+    return best if best[2] >= LEAST_EXPLAINED else (MIXED, tuple(range(count)), 0.0)
 
 
 def _explained(count: int, found: Pairs, pairs: Pairs, order: tuple[int, ...]) -> float:

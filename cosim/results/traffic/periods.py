@@ -180,9 +180,7 @@ def _profile(signal: F64, period: float, per_period: int) -> F64:
 
 def _mean_course(signal: F64, period: float) -> F64:
     per_period = max(4, min(64, int(period)))
-    return np.asarray(
-        _profile(signal, period, per_period)[_places(signal, period, per_period)], np.float64
-    )
+    return np.asarray(_profile(signal, period, per_period)[_places(signal, period, per_period)], np.float64)
 
 
 def _jobs_in(signal: F64, period: float, confidence: float) -> list[float]:
