@@ -127,7 +127,13 @@ def _nfdump(head: list[str]) -> Callable[[Sequence[str]], Row]:
     def read(cells: Sequence[str]) -> Row:
         moment = datetime.fromisoformat(cells[ts].strip()).replace(tzinfo=UTC)
         start = round(moment.timestamp() * 1e6) * 1_000_000
-        return cells[sa].strip(), cells[da].strip(), int(cells[size]), start, start + _time(cells[td], PS_PER_S)
+        return (
+            cells[sa].strip(),
+            cells[da].strip(),
+            int(cells[size]),
+            start,
+            start + _time(cells[td], PS_PER_S),
+        )
 
     return read
 

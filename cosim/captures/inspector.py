@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.captures.traffic import Capture, LoggedCollectives
 from cosim.errors import InputError, Location
@@ -21,6 +22,7 @@ from cosim.units import PS_PER_US
 VERSION = "v4.0"
 _SUFFIXES = (".log", ".json", ".jsonl")
 _MOST = 1 << 62
+_BLOCK = 1 << 16
 
 
 def is_inspector(begin: bytes) -> bool:
@@ -68,7 +70,7 @@ def read_inspector(path: Path) -> Capture:
                         location=Location(str(file), number),
                         hint=f"format {VERSION}: header, metadata, and coll_perf or p2p_perf; take the line out",
                     ) from error
-    if not rows.values:
+    if not len(rows):
         raise InputError(
             "holds no record of NCCL Inspector's",
             location=Location(str(path)),
@@ -80,18 +82,23 @@ def read_inspector(path: Path) -> Capture:
         notes.append(f"{len(cut)} files end within a record: {', '.join(cut[:3])}")
     untimed = int((logged.start_ps < 0).sum())
     if untimed:
-        notes.append(f"{untimed:,} records have no times of events (NCCL_INSPECTOR_DUMP_VERBOSE=1 gives them)")
+        notes.append(
+            f"{untimed:,} records have no times of events (NCCL_INSPECTOR_DUMP_VERBOSE=1 gives them)"
+        )
     return Capture(str(path), "NCCL Inspector", collectives=logged, notes=tuple(notes))
 
 
 class _Rows:
     def __init__(self) -> None:
-        self.values: list[tuple[int, ...]] = []
+        self._values: list[tuple[int, ...]] = []
+        self._blocks: list[NDArray[np.int64]] = []
         self._groups: dict[str, int] = {}
         self._kinds: dict[str, int] = {}
+        self._processes: dict[str, int] = {}
 
     def add(self, record: Any) -> None:
-        version = record["metadata"]["inspector_output_format_version"]
+        metadata = record["metadata"]
+        version = metadata["inspector_output_format_version"]
         if version != VERSION:
             raise ValueError(f"format {version}, and {VERSION} is read")
         header = record["header"]
@@ -120,10 +127,27 @@ class _Rows:
             raise ValueError(f"{took} us")
         group = self._groups.setdefault(f"{header['id']}", len(self._groups))
         kind = self._kinds.setdefault(f"{perf[word]}", len(self._kinds))
-        self.values.append((group, kind, *numbers))
+        name = f"{metadata['hostname']}:{metadata['pid']}"
+        process = self._processes.setdefault(name, len(self._processes))
+        self._values.append((group, kind, *numbers, process))
+        if len(self._values) == _BLOCK:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Keep rows as columns, which take a tenth of the memory."""
+        if self._values:
+            self._blocks.append(np.array(self._values, np.int64).T)
+            self._values = []
+
+    def __len__(self) -> int:
+        return len(self._values) + sum(block.shape[1] for block in self._blocks)
+
+    def _columns(self) -> NDArray[np.int64]:
+        self._pack()
+        return np.concatenate(self._blocks, axis=1)
 
     def logged(self) -> LoggedCollectives:
-        group, kind, rank, ranks, number, size, took, start, peer = np.array(self.values, np.int64).T
+        group, kind, rank, ranks, number, size, took, start, peer, process = self._columns()
         timed = start >= 0
         zero = int(start[timed].min()) if timed.any() else 0
         since = np.minimum(np.where(timed, start - zero, 0), (_MOST // PS_PER_US) - 1)
@@ -136,4 +160,6 @@ class _Rows:
             took * PS_PER_US,
             np.where(timed, since * PS_PER_US, -1),
             peer.astype(np.int32),
+            tuple(self._processes),
+            process.astype(np.int32),
         )

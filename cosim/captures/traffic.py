@@ -92,6 +92,8 @@ class LoggedCollectives:
         int64[rows]: -1 where the log has no event times.
     peer
         int32[rows]: of a send or receive, the other rank; else -1.
+    processes, process
+        A name for each number in ``process``, int32[rows]: ``host:pid``.
     """
 
     groups: tuple[str, ...]
@@ -105,6 +107,8 @@ class LoggedCollectives:
     duration_ps: I64
     start_ps: I64
     peer: I32
+    processes: tuple[str, ...]
+    process: I32
 
     def __len__(self) -> int:
         return len(self.group)
@@ -126,8 +130,7 @@ def plain_transfers(
     hosts: Sequence[str], src: I32, dst: I32, size_bytes: I64, start_ps: I64, end_ps: I64
 ) -> Transfers:
     """Transfers of a source that tells neither jobs nor operations, times from the first start on."""
-    zero = int(start_ps.min(initial=0)) if len(start_ps) else 0
-    zero = int(start_ps.min()) if len(start_ps) else zero
+    zero = int(start_ps.min()) if len(start_ps) else 0
     none = np.full(len(src), -1, np.int32)
     return Transfers(
         hosts, src, dst, size_bytes, start_ps - zero, end_ps - zero, none, (), none.astype(np.int64)

@@ -47,7 +47,9 @@ class FlowsFormat(Format):
                 rows.writerow((names[src], names[dst], size, _ns(start), _ns(end)))
                 if not at % 65536:
                     progress(at, len(order), "messages")
-        report.written("messages", len(order), f"{self.file}, with the times of a run on {source.run.network}")
+        report.written(
+            "messages", len(order), f"{self.file}, with the times of a run on {source.run.network}"
+        )
 
 
 def _ns(time_ps: int) -> str:

@@ -120,7 +120,12 @@ def _line(
     took_us = end_us - begin_us
     whole = nccl_size_bytes(record.collective, record.size_bytes, count)
     algbw = whole / 1e3 / took_us if took_us else 0.0
-    kernel = {"channel_id": 0, "kernel_start_ts": begin_us, "kernel_stop_ts": end_us, "kernel_record_ts": end_us}
+    kernel = {
+        "channel_id": 0,
+        "kernel_start_ts": begin_us,
+        "kernel_stop_ts": end_us,
+        "kernel_record_ts": end_us,
+    }
     serial = {"channel_id": 0, "kernel_start_sn": 3, "kernel_stop_sn": 5, "kernel_record_sn": 4}
     value: dict[str, Any] = {
         "header": {
@@ -147,7 +152,11 @@ def _line(
             "coll_algobw_gbs": round(algbw, 6),
             "coll_busbw_gbs": round(algbw * bus_factor(record.collective, count), 6),
             "event_trace_sn": {"coll_start_sn": 1, "coll_stop_sn": 2, "kernel_events": [serial]},
-            "event_trace_ts": {"coll_start_ts": begin_us, "coll_stop_ts": begin_us, "kernel_events": [kernel]},
+            "event_trace_ts": {
+                "coll_start_ts": begin_us,
+                "coll_stop_ts": begin_us,
+                "kernel_events": [kernel],
+            },
         },
     }
     return json.dumps(value, separators=(",", ":")) + "\n"

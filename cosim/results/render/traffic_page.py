@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import percent
 from cosim.results.traffic.analysis import PartAnalysis, TrafficAnalysis
+from cosim.results.traffic.beside import Beside
+from cosim.results.traffic.logged import LoggedAnalysis
 from cosim.results.traffic.patterns import Pattern
 from cosim.results.traffic.ports import PortAnalysis
 from cosim.units import format_rate, format_size, format_time
@@ -23,7 +25,52 @@ def traffic_page(analysis: TrafficAnalysis) -> Page:
         sections += _transfers(analysis)
     if analysis.ports is not None:
         sections += _ports(analysis.ports)
+    if analysis.logged is not None:
+        sections += _logged(analysis.logged)
     return sections
+
+
+def beside_page(one: Beside) -> Page:
+    """Two analyses beside each other."""
+
+    def shown(value: float | None) -> str:
+        return "-" if value is None else f"{value:.4f}"
+
+    rows = [
+        ["beside", ""],
+        ["  bytes, b / a", shown(one.bytes_ratio)],
+        ["  cosine of pairs", shown(one.cosine)],
+        ["  sizes: Wasserstein over a's mean", shown(one.wasserstein)],
+        ["  sizes: Kolmogorov-Smirnov", shown(one.ks)],
+        ["  period, b / a", shown(one.period_ratio)],
+    ]
+    head = [one.sentence, f"a: {one.a}", f"b: {one.b}", one.aligned]
+    return [Section([Lines(head)]), Section([PageTable(rows)])]
+
+
+def _logged(logged: LoggedAnalysis) -> list[Section]:
+    rows = [["collectives", "size", "ranks", "count", "time", "first waits for last"]]
+    for one in logged.kinds[:_MOST_ROWS]:
+        times = format_time(one.mean_ps), format_time(one.wait_ps)
+        rows.append(
+            [f"  {one.kind}", format_size(one.size_bytes), str(one.num_ranks), f"{one.count:,}", *times]
+        )
+    lines = []
+    if logged.incomplete:
+        lines.append(f"{logged.incomplete:,} collectives left out: not all of their ranks logged them")
+    lines += [
+        f"slow rank: {one.process}, the last in {percent(one.share)} of its collectives; "
+        f"the next waits {format_time(one.wait_ps)}"
+        for one in logged.slow_ranks
+    ]
+    lines += [
+        f"slow communicator: {one.group}, {one.kind} {one.ratio:.2f} times as long as in others: "
+        f"{', '.join(one.processes[:_MOST_HOSTS])}"
+        for one in logged.slow_groups
+    ]
+    if not logged.slow_ranks and not logged.slow_groups:
+        lines.append("no rank and no communicator is slow")
+    return [Section([PageTable(rows)]), Section([Lines(lines)])]
 
 
 def _transfers(analysis: TrafficAnalysis) -> list[Section]:

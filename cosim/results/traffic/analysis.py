@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.captures.traffic import I32, I64, Capture, LoggedCollectives, Transfers
+from cosim.captures.traffic import I32, I64, Capture, Transfers
 from cosim.results.traffic.bytes_over_time import busy_ps, in_bins, joined
+from cosim.results.traffic.logged import LoggedAnalysis, analyse_logged
 from cosim.results.traffic.patterns import MIXED, Pattern, groups_of, name_pattern
 from cosim.results.traffic.periods import find_periods
 from cosim.results.traffic.ports import PortAnalysis, analyse_ports
@@ -89,7 +90,7 @@ class TrafficAnalysis:
     parts: tuple[PartAnalysis, ...]
     transfers: Transfers | None
     ports: PortAnalysis | None
-    collectives: LoggedCollectives | None
+    logged: LoggedAnalysis | None
 
     @property
     def size_bytes(self) -> int:
@@ -109,7 +110,7 @@ def analyse_capture(capture: Capture) -> TrafficAnalysis:
         tuple(_parts(found)) if found is not None else (),
         found,
         analyse_ports(capture.ports) if capture.ports else None,
-        capture.collectives,
+        analyse_logged(capture.collectives) if capture.collectives is not None else None,
     )
 
 

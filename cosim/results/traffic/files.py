@@ -5,19 +5,30 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cosim.files.folder import claimed, written_whole
+from cosim.results.render.page import Page
 from cosim.results.render.text import text
-from cosim.results.render.traffic_page import traffic_page
+from cosim.results.render.traffic_page import beside_page, traffic_page
 from cosim.results.traffic.analysis import PartAnalysis, TrafficAnalysis
+from cosim.results.traffic.beside import beside
 from cosim.results.traffic.bytes_over_time import in_bins
 from cosim.results.traffic.ports import PortAnalysis
 
 _BINS = 1000
+
+
+def all_to_json(analyses: Sequence[TrafficAnalysis]) -> dict[str, Any]:
+    """The analyses, and each after the first beside the first."""
+    return {
+        "analyses": [to_json(one) for one in analyses],
+        "beside": [asdict(beside(analyses[0], one)) for one in analyses[1:]],
+    }
 
 
 def to_json(analysis: TrafficAnalysis) -> dict[str, Any]:
@@ -28,6 +39,7 @@ def to_json(analysis: TrafficAnalysis) -> dict[str, Any]:
         "notes": list(analysis.notes),
         "size_bytes": analysis.size_bytes,
         "parts": [_part(analysis, part) for part in analysis.parts],
+        "logged": None if analysis.logged is None else asdict(analysis.logged),
         "ports": None if analysis.ports is None else _ports(analysis.ports),
     }
 
@@ -84,6 +96,12 @@ def _ports(ports: PortAnalysis) -> dict[str, Any]:
     }
 
 
+def all_pages(analyses: Sequence[TrafficAnalysis]) -> list[Page]:
+    """The page of each, then of each after the first beside the first."""
+    compared = [beside_page(beside(analyses[0], one)) for one in analyses[1:]]
+    return [*map(traffic_page, analyses), *compared]
+
+
 def write(
     analyses: Sequence[TrafficAnalysis], out: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False
 ) -> None:
@@ -104,9 +122,9 @@ def write(
         claimed(out, names, inputs=inputs, overwrite=overwrite) as target,
         written_whole(target, names) as part,
     ):
-        pages = "\n".join(text(traffic_page(one)) for one in analyses)
+        pages = "\n".join(map(text, all_pages(analyses)))
         (part / "page.txt").write_text(pages, encoding="utf-8")
-        values = json.dumps([to_json(one) for one in analyses], indent=1, ensure_ascii=False)
+        values = json.dumps(all_to_json(analyses), indent=1, ensure_ascii=False)
         (part / "analysis.json").write_text(values + "\n", encoding="utf-8")
         for name, rows in tables.items():
             with (part / name).open("w", encoding="utf-8", newline="") as file:

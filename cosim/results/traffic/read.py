@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cosim.captures.read import read_capture
 from cosim.captures.traffic import Capture, Transfers
+from cosim.engine.records import MessageRecords
 from cosim.errors import InputError, Location
 from cosim.results.store import SUMMARY_FILE
 from cosim.results.stored_run import StoredRun, load_run
@@ -41,19 +43,18 @@ def capture_of(run: StoredRun) -> Capture:
             location=Location(str(run.directory)),
             hint="run it again with --set record.messages=npz",
         )
-    names = run.columns["node_name"]
+    names, jobs = run.columns["node_name"].tolist(), run.columns["job_name"].tolist()
+    return capture_of_messages(str(run.directory), messages, names, jobs)
+
+
+def capture_of_messages(
+    name: str, messages: MessageRecords, node_names: Sequence[str], jobs: Sequence[str]
+) -> Capture:
+    """Messages as a capture; hosts are the endpoints that have some."""
     most = int(max(messages.src.max(initial=-1), messages.dst.max(initial=-1))) + 1
-    hosts = tuple(names[:most].tolist()) if len(names) >= most else tuple(map(str, range(most)))
-    jobs = tuple(run.columns["job_name"].tolist())
-    transfers = Transfers(
-        hosts,
-        messages.src,
-        messages.dst,
-        messages.size_bytes,
-        messages.start_ps,
-        messages.end_ps,
-        messages.job,
-        jobs,
-        messages.op.astype(np.int64),
-    )
-    return Capture(str(run.directory), "run", transfers, notes=(f"{len(transfers):,} messages",))
+    hosts = tuple(node_names[:most]) if len(node_names) >= most else tuple(map(str, range(most)))
+    ends = messages.src, messages.dst
+    times = messages.start_ps, messages.end_ps
+    step = messages.op.astype(np.int64)
+    transfers = Transfers(hosts, *ends, messages.size_bytes, *times, messages.job, tuple(jobs), step)
+    return Capture(name, "run", transfers, notes=(f"{len(transfers):,} messages",))
