@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 
 _PER_LAG = 12
+_OVERLAP = 3
 _FEWEST_PERIODS = 2
 _MOST_PERIODS = 1000
 _LEAST = 0.3
@@ -84,14 +85,16 @@ def _candidates(signal: F64) -> list[tuple[float, float, float]]:
     lag = max(len(signal) / _MOST_PERIODS, 4.0)
     found = []
     while lag < longest:
-        width = max(1, int(lag / _PER_LAG))
-        coarse = _widened(signal, width)
+        # Windows overlap, so that where a period falls between them matters less.
+        width = max(1, int(lag / _PER_LAG / _OVERLAP))
+        coarse = np.convolve(_widened(signal, width), np.ones(_OVERLAP if width > 1 else 1), "valid")
         correlation = correlations(coarse)
         last = min(int(2 * lag / width) + 1, int(longest / width * 1.001))
         lowest = np.minimum.accumulate(correlation)
         for at in range(max(2, int(lag / width)), min(last + 1, len(correlation) - 1)):
             here = correlation[at]
-            enough = min(max(_LEAST, 5 / np.sqrt(len(coarse) - at)), _SURE)
+            error = np.sqrt(_OVERLAP / (len(coarse) - at))
+            enough = min(max(_LEAST, 5 * error), _SURE)
             peak = here >= correlation[at - 1] and here >= correlation[at + 1]
             if not peak or here < enough or lowest[at] > here - 0.2:
                 continue
@@ -99,7 +102,7 @@ def _candidates(signal: F64) -> list[tuple[float, float, float]]:
             best = _best_multiple(correlation, tip, int(longest / width))
             # Noise, of which 1 - best is a measure, lets a multiple be better by chance.
             if here >= min(0.9 * best, 3 * best - 2):
-                sure = np.arctanh(min(here, 0.999)) - 2 / np.sqrt(len(coarse) - at)
+                sure = np.arctanh(min(here, 0.999)) - 2 * error
                 found.append((tip * width, float(here), float(sure)))
         lag *= 2
     return found
@@ -144,7 +147,7 @@ def _tip(values: F64, at: int) -> float:
 
 def _refined(signal: F64, lag: float, strength: float) -> Period:
     """The period off the largest of its multiples, doubled step by step, that still correlates."""
-    best, multiple = lag, 1
+    best, multiple, most = lag, 1, strength
     for fine in sorted({max(1, int(lag / parts)) for parts in (_PER_LAG, 48, 256)}, reverse=True):
         coarse = _widened(signal, fine)
         correlation = correlations(coarse)
@@ -154,8 +157,9 @@ def _refined(signal: F64, lag: float, strength: float) -> Period:
             if found is None or found[1] < 0.6 * strength:
                 break
             best, multiple = found[0] * fine / step, step
+            most = max(most, found[1])
             step *= 2
-    return Period(best, strength, 0.0)
+    return Period(best, most, 0.0)
 
 
 def _peak_near(correlation: F64, at: float, within: float) -> tuple[float, float] | None:
@@ -218,17 +222,19 @@ def _tuned(signal: F64, period: float) -> float:
 
 
 def _jitter(signal: F64, period: float) -> float:
-    """Of the distance between two repetitions: how far each is from where the mean course would have it."""
-    per_period = 64
+    """Of the distance between two repetitions: how far each is from where the mean course would have it, by
+    the first four harmonics, in 256ths of the period.
+    """
+    per_period = 256
     repetitions = int(len(signal) / period)
     if repetitions < 3 or period < 8:
         return 0.0
-    course = np.fft.rfft(_profile(signal, period, per_period))
+    course = np.fft.rfft(_profile(signal, period, min(per_period, int(period))))[:5]
+    course[0] = 0
     shifts = []
     for number in range(repetitions):
-        at = (number + (np.arange(per_period) + 0.5) / per_period) * period
-        window = np.interp(at, np.arange(len(signal)) + 0.5, signal)
-        match = np.fft.irfft(np.fft.rfft(window) * np.conj(course), per_period)
+        window = signal[round(number * period) : round((number + 1) * period)]
+        match = np.fft.irfft(np.fft.rfft(window)[: len(course)] * np.conj(course), per_period)
         shift = int(np.argmax(match))
         shifts.append((shift - per_period if shift > per_period // 2 else shift) / per_period)
     return float(np.std(np.diff(shifts)))
