@@ -170,6 +170,10 @@ class CompiledNetwork(NetworkSimulator):
         first = self.add_paths(job, src, dst, channel)
         return number, first - row0
 
+    def resize_message(self, number: int, size_bytes: int) -> None:
+        """Have the flow of a table of one, which is not under way, be of another size."""
+        self.store.columns.rows["size"][self.store.columns.tables["row"][number]] = size_bytes
+
     def _bind_rows(self, table: FlowTable, job: int, src: I32, dst: I32, channel: I32) -> int:  # noqa: ARG002
         """Find the paths of a table's rows; where the first one's is."""
         return self.add_paths(job, src, dst, channel)
