@@ -142,6 +142,8 @@ class Replay:
         ),
     ) -> None:
         self._topology = topology
+        self.network = network
+        """The network itself."""
         self._series = None if watched is None else SeriesLog(watched, network, topology.num_endpoints)
         if release == "engine" or not network.describe().dependent_flows:
             network = ReleasingNetwork(network)
@@ -242,11 +244,6 @@ class Replay:
         """The engine."""
         return self._engine
 
-    @property
-    def network(self) -> NetworkSimulator:
-        """The network, as the engine asks it."""
-        return self._network
-
     def shorten(self, number: int, iterations: int) -> None:
         """Have a job be over after fewer iterations, of which none is less than those begun."""
         job = self._jobs[number]
@@ -271,7 +268,7 @@ class Replay:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
         self._engine.disconnect()
         self._operations.close()
-        del self.environment, self._network, self._engine, self.driver
+        del self.environment, self._network, self.network, self._engine, self.driver
 
     # -- what happens --------------------------------------------------------------------------------
 

@@ -24,7 +24,9 @@ def live(
     scenario: Scenario, built: Built, *, messages: bool, progress: Callable[[ProgressInfo], None] | None
 ) -> Run:
     """Run jobs and processes, until the jobs are over."""
-    with simulation(scenario, built, messages=messages, progress=progress) as sim:
+    specs = [*scenario.processes, *(job.workload for job in scenario.jobs)]
+    changes = any(one.changes_links for one in specs if isinstance(one, Driver | ProcessSpec))
+    with simulation(scenario, built, messages=messages, changes_links=changes, progress=progress) as sim:
         awaited = _drivers(scenario, sim)
         awaited += [job.ended for job in sim.jobs.values()]
         beside = []

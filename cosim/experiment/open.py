@@ -24,6 +24,7 @@ from cosim.experiment.simulate import Run, finished, release_of
 from cosim.experiment.watch import watched
 from cosim.files.located_yaml import Document, read
 from cosim.processes.simulation import Simulation
+from cosim.topology.changes import LinkChanges
 from cosim.topology.graph import Topology
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
@@ -114,6 +115,8 @@ def simulation(
 ) -> Simulation:
     """A simulation of what was built."""
     topology = built.topology
+    if changes_links:
+        topology = _changing(scenario, built)
     own = driven_info(OWN, np.arange(topology.num_endpoints, dtype=np.int32))
     jobs = [*built.jobs, own]
     record = scenario.record
@@ -135,6 +138,22 @@ def simulation(
     finish = partial(_finish, scenario, built)
     sim.take(replay, topology, len(jobs) - 1, finish, partial(_job, scenario, topology), unit_ps)
     return sim  # type: ignore[no-any-return]
+
+
+def _changing(scenario: Scenario, built: Built) -> Topology:
+    """The topology, whose links processes change."""
+    can = built.network.describe()
+    if not can.live_changes:
+        raise ScenarioError(
+            f"{can.name} has no links that change while it runs",
+            location=scenario.locate("network"),
+            hint="congestion_unaware, congestion_aware, fair_share and congestion have",
+        )
+    if built.topology.changes is not None:
+        raise ScenarioError(
+            "links change by events or by processes, not by both", location=scenario.locate("events")
+        )
+    return replace(built.topology, changes=LinkChanges((), scenario.detection))
 
 
 def _finish(scenario: Scenario, built: Built, records: Records) -> Run:

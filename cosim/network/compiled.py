@@ -44,6 +44,7 @@ class CompiledNetwork(NetworkSimulator):
     symmetric = False
     peeks = True
     link_changes = False
+    live_changes = False
     has_queues = False
     has_rates = False
     by_cause = True
@@ -63,6 +64,7 @@ class CompiledNetwork(NetworkSimulator):
             link_changes=self.link_changes,
             queues=self.has_queues,
             rates=self.has_rates,
+            live_changes=self.live_changes,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -123,6 +125,18 @@ class CompiledNetwork(NetworkSimulator):
     def entry(self) -> int:
         """Where the model's loop is, for the engine's."""
         return kernel.address(self.loop)
+
+    @property
+    def _at_hand(self) -> ChangeList:
+        """The changes of links that the model's loop has; of models with ``live_changes``."""
+        raise AssertionError(f"{self.name} says that it has changes")  # pragma: no cover
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        if not self.live_changes or self._topology.changes is None:
+            super().change(changes)
+        self._changes.add(self._at_hand, changes)
+        self._knows_next = False
 
     def _run(self, horizon_ps: int) -> None:
         """Run the loop up to its limit, and answer what it asks."""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.errors import TopologyError, WorkloadError
+from cosim.errors import NetworkError, TopologyError, WorkloadError
 from cosim.network.simulator import NetworkStatistics
 from cosim.registry import nearest
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import format_rate, parse_rate
 
@@ -67,6 +68,8 @@ class Links:
     def __init__(self, topology: Topology, replay: Replay) -> None:
         self.topology, self.replay = topology, replay
         self._known: dict[str, Link] = {}
+        self._dead: set[int] = set()
+        self._links: dict[int, Link] = {}
         self._statistics: tuple[int, NetworkStatistics] | None = None
 
     @property
@@ -94,8 +97,14 @@ class Links:
             numbers = self._numbers(name)
             if len(numbers) > 1:
                 raise TopologyError(f"{self.topology.name} has {len(numbers)} links {name!r}; look at one of them")
-            known = self._known[name] = Link(self, numbers[0])
+            known = self._known[name] = self.at(numbers[0])
         return known
+
+    def at(self, number: int) -> Link:
+        """A link by number."""
+        if number not in self._links:
+            self._links[number] = Link(self, number)
+        return self._links[number]
 
     def change(self, name: str, rate: Any, up: bool | None) -> None:
         """Have links change now.
@@ -111,15 +120,32 @@ class Links:
         """
         if (rate is None) == (up is None):
             raise WorkloadError("a link changes its rate (rate='100Gbps'), or goes down (up=False), or up (up=True)")
+        changed = []
         for number in self._numbers(name):
             own = float(self.topology.link_rate_bps[number])
             try:
                 becomes = (own if up else 0.0) if rate is None else parse_rate(rate)
             except ValueError as error:
                 raise WorkloadError(f"rate: {error}") from None
-            self.replay.change_link(number, becomes)
-            link = self._known.setdefault(self.topology.link_name(number), Link(self, number))
-            link.rate_bps = becomes
+            if becomes > own:
+                said = format_rate(becomes), format_rate(own)
+                raise TopologyError(f"the link {name} would have {said[0]}, more than its own {said[1]}")
+            changed.append((number, becomes))
+        before = frozenset(self._dead)
+        changes: list[LinkChange | RouteChange] = []
+        for number, becomes in changed:
+            (self._dead.discard if becomes > 0 else self._dead.add)(number)
+            changes.append(LinkChange(self.now_ps, number, becomes))
+        on = self.topology.changes
+        if on is None:
+            raise NetworkError(
+                f"{name} can't change: the run was opened without changes_links"
+            )
+        if before != self._dead and on.detection_ps is not None:
+            changes.append(RouteChange(self.now_ps + on.detection_ps, tuple(sorted(self._dead))))
+        self.replay.network.change(changes)
+        for number, becomes in changed:
+            self.at(number).rate_bps = becomes
 
     def _numbers(self, name: str) -> list[int]:
         topology = self.topology

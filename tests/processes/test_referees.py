@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import simpy
 
 import cosim
+from cosim.network.fair_share import FairShareNetwork
+from cosim.protocol.server import Server
+from cosim.protocol.session import ServerConfig
 
 Proc = Generator[simpy.Event, Any, Any]
 CONGESTION = {"model": "congestion", "control": "dctcp"}
@@ -143,15 +147,18 @@ def test_the_overlap_of_fsdp(network: Any) -> None:
     assert sorted(run.records.ops.end_ps.tolist()) == sorted(own.records.ops.end_ps.tolist())
 
 
-def test_served_and_in_process_are_the_same() -> None:
+def test_served_and_in_process_are_the_same(tmp_path: Path) -> None:
     def process(sim: Any) -> Proc:
         for size in (1, 4096, 1_000_000, 5, 1_000_000):
             yield sim.transfer(0, 3, size) & sim.transfer(1, 5, 2 * size, priority=1) & sim.all_reduce(range(8), size)
             yield sim.timeout("3us")
 
     here = processes(scenario("fair_share"), process)
-    same(here, processes(scenario({"model": "served", "network": "fair_share"}), process))
     same(here, processes(scenario("fair_share", release="engine"), process))
+    with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 'served'}") as server:
+        for release in ("network", "engine"):
+            there = scenario({"model": "remote", "address": server.address}, release=release)
+            same(here, processes(there, process))
 
 
 @pytest.mark.parametrize("network", NETWORKS)
