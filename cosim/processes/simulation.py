@@ -18,7 +18,7 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
-from cosim.errors import InputError, SimulationError, WorkloadError
+from cosim.errors import InputError, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import Link, Links
@@ -26,7 +26,7 @@ from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_wai
 from cosim.processes.work import Work
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
-from cosim.units import parse_time
+from cosim.units import NEVER, parse_time
 from cosim.workload.millionths import scaled
 
 ENDED = 0
@@ -63,7 +63,7 @@ class Simulation(CoSimEnvironment, Work):
         self._watched: set[int] = set()
         self._times: dict[object, int] = {}
         self._in_vain = 0
-        self._seen = (-1, -1)
+        self._seen = (-1, -1, -1)
         self._state = "new"
 
     def take(self, replay: Replay, topology: Topology, own: int, finish: Callable[[Records], Any],
@@ -362,8 +362,7 @@ class Simulation(CoSimEnvironment, Work):
         ------
         StallError
             Nothing can happen any more, but a process waits for something of the run: says which, and where.
-        SimulationError
-            Processes go on for ever, and nothing else does.
+            Or processes go on for ever, and nothing else does.
         ValueError
             A time that is not after now.
         """
@@ -372,10 +371,13 @@ class Simulation(CoSimEnvironment, Work):
         if isinstance(until, Event) and until.callbacks is None:
             return self.so_far()
         stop = self._stop(until)
+        is_timed = until is not None and stop is not until
         try:
             while True:
                 self.step()
-                self._watch(stop)
+                self._in_vain += 1
+                if self._in_vain >= MOST_IN_VAIN:
+                    self._watch(is_timed)
         except StopSimulation:
             pass
         except EmptySchedule:
@@ -428,25 +430,29 @@ class Simulation(CoSimEnvironment, Work):
         self.schedule_early(event, at)
         return event
 
-    def _watch(self, stop: Event | None) -> None:
-        """See that something of the run happens, where nothing else ends it.
+    def _watch(self, is_timed: bool) -> None:
+        """Now and then: see that something of the run happens, where no time ends it.
 
         Raises
         ------
         SimulationError
             Only processes go on.
         """
-        self._in_vain += 1
-        if self._in_vain < MOST_IN_VAIN or stop is not None:
+        self._in_vain = 0
+        before, engine = self._seen, self._engine
+        self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
+        if before[:2] != self._seen[:2]:
             return
-        done = self._engine.ops_done, self._engine.flow_log.num_messages
-        if done == self._seen and not self._waiting:
+        sent = self._replay.network.statistics()
+        is_idle = engine.next_ps >= NEVER and sent.flows_started == sent.flows_completed
+        if before[2] == self.now_ps or (is_idle and not is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
-            raise SimulationError(
-                f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened: "
-                f"{', '.join(alive[:4])} may never end; run(until=...) ends the run"
+            lines = self._who_waits()
+            raise StallError(
+                f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened: {alive[-1]} may never end"
+                f"{f', nor {len(alive) - 1} others' if len(alive) > 1 else ''}; run(until=TIME) ends the run",
+                lines,
             )
-        self._seen, self._in_vain = done, 0
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
