@@ -25,6 +25,7 @@ from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.made import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
+from cosim.processes.contract import Driver
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER
@@ -183,9 +184,48 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
                 weight=job.weight,
                 priority=job.priority,
                 pace=own,
+                driven=isinstance(job.workload, Driver),
             )
         )
     return tuple(jobs)
+
+
+def job_at(
+    scenario: Scenario, topology: Topology, job: Job, endpoints: Sequence[int] | None, now: int, number: int
+) -> JobInfo:
+    """One more job of a run, on endpoints, or where its placement says, from now on.
+
+    Raises
+    ------
+    InputError
+        It can't be made, or does not fit.
+    """
+    alone = scenario.model_copy(update={"jobs": (job,)})
+    alone._base = scenario.base
+    wish = next(_wishes(alone, None))
+    if isinstance(job.workload, Driver):
+        raise WorkloadError("a job that a process starts has programs; what it drives itself needs no job")
+    _check_lag(wish.workload, job.iterations)
+    world = wish.workload.world_size
+    if endpoints is None:
+        near = domains(topology) if job.placement.needs_domains else ()
+        request = Request(wish.name, world, job.placement)
+        (seats,) = arrange([request], topology.num_endpoints, domains=near, context=scenario.context)
+    else:
+        seats = np.array([*endpoints], np.int32)
+        if len(seats) != world:
+            raise WorkloadError(f"{wish.name} has {world} ranks, but its placement {len(seats)} endpoints")
+    own = pace(job.stragglers, job.jitter, world, scenario.seed, number)
+    return JobInfo(
+        name=wish.name,
+        workload=wish.workload,
+        endpoints=seats,
+        iterations=job.iterations,
+        start_ps=now,
+        weight=job.weight,
+        priority=job.priority,
+        pace=own,
+    )
 
 
 def fabric(scenario: Scenario) -> Topology:

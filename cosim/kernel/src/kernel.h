@@ -1060,10 +1060,11 @@ enum engine_stop {
   TOO_EARLY, /* a rank left rendezvous `which`, at position `place`, before it came */
   NO_PROGRESS, /* the network stands still */
   AFTER_TIME, /* something would end at NEVER or later */
+  TELL, /* what somebody waits for has ended, or the instant `hold` has ended all it had: nothing was started since */
 };
 
-/* Kinds of operations. OP_REMOTE: an access that is a message. */
-enum operation_kind { OP_COMPUTE, OP_COLLECTIVE, OP_SEND, OP_RECV, OP_ACCESS, OP_REMOTE };
+/* Kinds of operations. OP_REMOTE: an access that is a message. OP_TRANSFER: a message that nobody asks for. */
+enum operation_kind { OP_COMPUTE, OP_COLLECTIVE, OP_SEND, OP_RECV, OP_ACCESS, OP_REMOTE, OP_TRANSFER };
 
 /* Whose a flow group is; from OF_COLLECTIVE on the network starts flows that wait for others. */
 enum flow_owner { OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS };
@@ -1110,6 +1111,11 @@ struct engine_state {
   int64_t num_advances; /* how often the network was asked */
   int64_t start_at; /* when the rank that is next may begin an iteration, of a directed job; NONE: to be asked */
   int64_t keeps_messages, num_kept;
+  int64_t hold; /* an instant at which others have a word before anything starts; NONE */
+  int64_t num_told;
+  int64_t free_ticket, tickets_used;
+  int64_t free_op, num_free; /* operations of the pool: a list through operation.waits */
+  int64_t num_issued;
   uint64_t digest[2], op_digest[2];
   int64_t messages; /* that completed; marks are none */
   int64_t fct_min, fct_max, fct_sum, fct_carries; /* of their times; the sum is fct_sum + fct_carries * 2^62 */
@@ -1122,12 +1128,13 @@ struct operation {
   int32_t kind;
   int32_t lane; /* its stream; the last of a program has no limit */
   int32_t waits; /* for so many */
-  int32_t first, last; /* its successors */
+  int32_t first, last; /* its successors; of a driven rank's: its ticket, and which traits of its job its message has */
   int32_t what; /* a collective's number of (collective, size, root) */
   int32_t ref; /* a collective's group among the program's; of a message its port among the program's */
   int32_t occurrence; /* collectives on that group before */
   int32_t slot, number;
-  int32_t early; /* how many of `waits` lie before the first iteration when that is new */
+  int32_t early; /* how many of `waits` lie before the first iteration when that is new; of a driven rank's: its row of
+                    `issued` */
   int32_t pad;
 };
 
@@ -1145,7 +1152,7 @@ struct job {
   int32_t rendezvous; /* whether a RECV asks for its message */
   int32_t open; /* so many iterations may be under way on a rank */
   int32_t directed; /* whether somebody is asked before each iteration of a rank, and told after its last */
-  int32_t pad;
+  int32_t watched; /* whether somebody is told when an iteration of a rank ends */
 };
 
 struct rank {
@@ -1160,7 +1167,7 @@ struct rank {
   int32_t slot0, lane0, ref0, port0;
   int32_t touched;
   int32_t device; /* the memory that serves it; NONE: no access waits for another */
-  int32_t pad;
+  int32_t issued; /* operations that a driven one was given */
 };
 
 struct rank_slot {
@@ -1291,6 +1298,23 @@ struct due {
   int32_t a, b;
 };
 
+/* Operations that somebody waits for. */
+struct ticket {
+  int32_t left; /* to end */
+  int32_t next; /* of the free list */
+};
+
+/* A ticket that is through, or a job of which an iteration of a rank ended. */
+struct told {
+  int32_t ticket, job;
+};
+
+/* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
+struct issued {
+  int64_t duration, size;
+  int32_t rank, like, peer, tag;
+};
+
 struct task {
   int64_t cause;
   int32_t owner, part, position, pad;
@@ -1404,6 +1428,9 @@ struct engine {
   GROWN(struct ended_operation, log);
   GROWN(struct ended_collective, collective_log);
   GROWN(struct kept_message, kept);
+  GROWN(struct ticket, tickets);
+  GROWN(struct told, told);
+  GROWN(struct issued, issued);
 };
 
 /* Operations that ended, as the columns that results are made of. */
@@ -1471,6 +1498,11 @@ struct first_rows {
 EXPORT int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t columns, int64_t until,
                           int64_t turns);
 EXPORT int64_t next_engine_instant(const struct engine *engine);
+EXPORT int64_t issue_one(struct engine *engine, int64_t now, int64_t rank, int64_t kind, int64_t like, int64_t duration,
+                         int64_t size, int64_t ref, int64_t traits, int64_t peer, int64_t tag);
+EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks,
+                         const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
+                         int64_t like, int64_t size, int64_t what);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
