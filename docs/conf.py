@@ -28,7 +28,7 @@ extensions = [
     "limit_pages",
     "public_names",
 ]
-exclude_patterns = ["_build", "extensions"]
+exclude_patterns = ["_build", "changes", "extensions"]
 suppress_warnings = ["myst.strikethrough"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]

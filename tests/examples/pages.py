@@ -44,8 +44,8 @@ from tests.examples.answers import without_wall_time
 from tests.inputs import ROOT
 
 DOCS = ROOT / "docs"
-MADE = ("_build", "gallery", "names")
-"""Folders of pages that a build makes of what other tests compare."""
+MADE = ("_build", "changes", "gallery", "names")
+"""Folders of what a build makes pages of, or of no pages."""
 PAGES = [ROOT / "README.md", *sorted(path for path in DOCS.rglob("*.md") if not {*MADE} & {*path.parts})]
 
 _FENCE = re.compile(
