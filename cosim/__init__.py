@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         VersionError,
         WorkloadError,
     )
+    from cosim.experiment.open import open  # noqa: A004
     from cosim.experiment.prove import prove
     from cosim.experiment.run import run, sweep
     from cosim.experiment.scenario import Job, Scenario, load, loads
@@ -74,6 +75,7 @@ _HOMES = {
         "RefusedError RefutedError RemoteError ScenarioError SchedulerError ServerDiedError SimulationError "
         "StallError TopologyError UnreachableError VersionError WorkloadError"
     ),
+    "cosim.experiment.open": "open",
     "cosim.experiment.prove": "prove",
     "cosim.experiment.run": "run sweep",
     "cosim.experiment.scenario": "Job Scenario load loads",
@@ -149,6 +151,7 @@ __all__ = [
     "load",
     "load_run",
     "loads",
+    "open",
     "profile",
     "prove",
     "run",

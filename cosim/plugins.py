@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cosim.cluster.schedulers.contract import Decision, LinkScore, Scheduler, Shifts
     from cosim.cluster.schedulers.profile import JobProfile, Placed
     from cosim.context import Context
+    from cosim.doubts import Doubt
     from cosim.engine.records import JobInfo, Records
     from cosim.errors import (
         AlgorithmError,
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
-    from cosim.topology.scale_up import HostShape
+    from cosim.topology.host_shape import HostShape
     from cosim.translation.contract import Format, Progress
     from cosim.translation.loss_report import LossReport, TranslationError
     from cosim.translation.says import Says
@@ -122,6 +123,7 @@ _FROM = {
     "cosim.experiment.executors.call": "RunCall RunResult",
     "cosim.experiment.executors.contract": "Executor",
     "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
+    "cosim.doubts": "Doubt",
     "cosim.files.import_report": "ImportReport",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
@@ -155,7 +157,7 @@ _FROM = {
     "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
-    "cosim.topology.scale_up": "HostShape",
+    "cosim.topology.host_shape": "HostShape",
     "cosim.translation.contract": "Format Progress",
     "cosim.translation.loss_report": "LossReport TranslationError",
     "cosim.translation.says": "Says",
@@ -204,6 +206,7 @@ __all__ = [
     "DesignSpace",
     "DeviceMesh",
     "Dimension",
+    "Doubt",
     "Efficiency",
     "Exchange",
     "Executor",

@@ -8,6 +8,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``runs``         what a store has: list, show, prune
 ``search``       search
 ``answers``      compare, list, prove
+``analyse``      analyse
 ``topology``     topology
 ``report``       report, view
 ``jobs``         profile, calibrate, translate
@@ -27,7 +28,7 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import answers, fit, jobs, partition, report, run, runs, search, serve, topology
+from cosim.cli import analyse, answers, fit, jobs, partition, report, run, runs, search, serve, topology
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended
 from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
@@ -64,6 +65,7 @@ for _command in (
     run.run,
     search.search,
     answers.compare,
+    analyse.analyse,
     report.report,
     report.view,
     answers.schema,

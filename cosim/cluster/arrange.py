@@ -13,16 +13,19 @@ from cosim.cluster.placement import Explicit
 from cosim.context import HERE, Context
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.plugin_file import plugin_errors
+from cosim.topology.graph import I64
 from cosim.workload.draws import draw
+from cosim.workload.program import DeviceMesh
 
 
 @dataclass(frozen=True)
 class Request:
-    """A job that wants endpoints: its name, how many ranks it has, and how it wants them chosen."""
+    """A job that wants endpoints: its name, how many ranks it has, how it wants them chosen, its axes."""
 
     name: str
     num_ranks: int
     placement: Placement
+    mesh: DeviceMesh | None = None
 
 
 def arrange(
@@ -30,13 +33,15 @@ def arrange(
     num_endpoints: int,
     *,
     domains: tuple[I32, ...] = (),
+    scale_up: I64 | None = None,
     share_endpoints: bool = False,
     context: Context = HERE,
     locate: Callable[[int], Location | None] = lambda _: None,
 ) -> list[I32]:
     """Endpoints of each job, by rank.
 
-    ``domains`` are those of the topology, where a placement needs them. With ``share_endpoints`` every job
+    ``domains`` are those of the topology, where a placement needs them, ``scale_up`` its scale-up domains.
+    With ``share_endpoints`` every job
     chooses among all endpoints, whoever else sits there; their computations don't slow each other down, their
     flows share links.
 
@@ -50,7 +55,8 @@ def arrange(
     for number, request in enumerate(requests):
         free = np.flatnonzero((owner < 0) | share_endpoints).astype(np.int32)
         try:
-            wanted = Wanted(request.num_ranks, free, num_endpoints, context, domains)
+            mesh = request.mesh
+            wanted = Wanted(request.num_ranks, free, num_endpoints, context, domains, mesh, scale_up)
             with plugin_errors():
                 endpoints = _checked(request, request.placement.choose(wanted), num_endpoints)
         except InputError as error:
@@ -77,6 +83,7 @@ def seats(
     most: int,
     *,
     domains: tuple[I32, ...] = (),
+    scale_up: I64 | None = None,
     context: Context = HERE,
 ) -> list[I32]:
     """Endpoints by rank that a job could have among those that are free: its placement's choice, then others
@@ -84,7 +91,8 @@ def seats(
     """
     if request.num_ranks > len(free):
         return []
-    chosen = request.placement.choose(Wanted(request.num_ranks, free, num_endpoints, context, domains))
+    wanted = Wanted(request.num_ranks, free, num_endpoints, context, domains, request.mesh, scale_up)
+    chosen = request.placement.choose(wanted)
     own = _checked(request, chosen, num_endpoints)
     if not np.isin(own, free).all():
         return []

@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 from cosim.context import HERE, Context
 from cosim.errors import WorkloadError
 from cosim.spec import Spec
+from cosim.topology.graph import I64
+from cosim.workload.program import DeviceMesh
 
 I32 = NDArray[np.int32]
 
@@ -40,7 +42,8 @@ class Wanted:
     """What a job wants, and what there is.
 
     ``free`` are the endpoints that no earlier job has taken, ascending; ``context`` is the scenario's;
-    ``domains`` are :func:`cosim.cluster.locality.domains`, for a placement that needs them.
+    ``domains`` are :func:`cosim.cluster.locality.domains`, for a placement that needs them. ``mesh`` are the
+    job's axes; ``scale_up`` int64[endpoints] is the scale-up domain of each, None where there are none.
     """
 
     num_ranks: int
@@ -48,6 +51,8 @@ class Wanted:
     num_endpoints: int
     context: Context = HERE
     domains: tuple[I32, ...] = ()
+    mesh: DeviceMesh | None = None
+    scale_up: I64 | None = None
 
     def check_enough(self) -> None:
         """There is a free endpoint for each rank.

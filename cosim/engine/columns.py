@@ -33,7 +33,8 @@ class EngineColumns(Columns):
     def __init__(self) -> None:
         super().__init__(traffic=PairTraffic(), fct=np.zeros(kernel.FCT_BINS, np.int64))
         self.scalars = self.state[0]
-        for name in ("free_handle", "free_rendezvous", "free_message", "at_rank", "at_op", "start_at"):
+        free = "free_handle", "free_rendezvous", "free_message", "free_ticket", "free_op"
+        for name in (*free, "at_rank", "at_op", "start_at", "hold"):
             self.scalars[name] = NONE
         self.scalars["most_log"] = _MOST_LOGGED
         self._used: dict[str, int] = {}

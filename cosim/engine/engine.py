@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.flow_log import FlowLog
@@ -35,10 +37,10 @@ class Engine:
     """All jobs of a run. Times are picoseconds, ranks are numbered through all jobs."""
 
     def __init__(self, jobs: Sequence[ReadyJob], planner: Planner, *, record_messages: bool) -> None:
-        self.jobs = jobs
         self.columns = EngineColumns()
         self.flow_log = FlowLog(self.columns, record_messages=record_messages)
         self.tables = Tables(self.columns, self.flow_log, jobs)
+        self.jobs = self.tables.jobs
         self.plans = Plans(planner)
         self.groups = Groups(self.columns, self.flow_log, self.tables, self.plans)
         self._message_tables: dict[int, FlowTable] = {}
@@ -49,6 +51,10 @@ class Engine:
         self._slowness: dict[int, int] = {}
         self.on_start: Callable[[int, int], int] | None = None
         """Says when a rank of a directed job may begin its next iteration, that is ready now."""
+        self.on_told: Callable[[NDArray[Any]], None] = _ignore
+        """Given tickets that are through and jobs of which an iteration of a rank ended, rows of ``told``."""
+        self.instant: Callable[[], int] = lambda: self.now_ps
+        """Says when it is, for what is issued now."""
         self._answers: dict[int, Callable[[], None]] = {
             kernel.PAUSED: self._pause,
             kernel.ASK_NETWORK: self._ask_network,
@@ -136,6 +142,29 @@ class Engine:
         channel = self.jobs[bound.job].channel
         row["table"], row["path"] = self._inside.bind(bound.table, bound.endpoints, bound.job, channel)
 
+    def add(self, job: ReadyJob) -> None:
+        """Take one more job, which is numbered after all that are there."""
+        self.tables.add(job)
+        if self._inside is not None:
+            for number in self.tables.messages.of(job.number):
+                self._bind_messages(number)
+
+    def bind_message(self, job: int, src: int, dst: int, size: int, channel: int) -> int:
+        """One more message of a job between endpoints: the number of its binding."""
+        binding = self.tables.bind_message(job, src, dst, size, channel)
+        if self._inside is not None:
+            self._bind_messages(len(self.tables.messages.bindings) - 1)
+        return binding
+
+    def resize_message(self, binding: int, size: int) -> None:
+        """Have a message that is not under way be of another size."""
+        columns = self.columns
+        row = columns.bindings[binding]
+        columns.info[row["info"]] = (int(columns.info[row["info"]]) >> kernel.SIZE_BITS << kernel.SIZE_BITS) | size
+        self.message_binding(binding)[4][0] = size
+        if self._inside is not None:
+            self._inside.resize_message(int(row["table"]), size)
+
     def bind_anew(self, job: int) -> None:
         """Have what a job sends from now on go between its endpoints as they are now, on its channel."""
         self.tables.seat(job)
@@ -157,6 +186,8 @@ class Engine:
     def run(self, until: int) -> Iterator[None]:
         """Run every instant up to ``until``, and the network up to just after it; stops now and then.
 
+        Of the instant ``hold``, or where somebody has to be told, what ends ends, and nothing is started.
+
         Raises
         ------
         MismatchError
@@ -166,12 +197,21 @@ class Engine:
         """
         while status := self._loop(until):
             yield
+            if status == kernel.TELL:
+                self._tell()
+                return
             answer = self._answers.get(status)
             if answer is None:
                 assert self._inside is not None
                 self._inside.answer(status)
             else:
                 answer()
+
+    def _tell(self) -> None:
+        scalars = self.columns.scalars
+        count, scalars["num_told"], scalars["hold"] = int(scalars["num_told"]), 0, NONE
+        if count:
+            self.on_told(self.columns.told[:count])
 
     def _loop(self, until: int) -> int:
         """Go on with the loop, and the network; why it stopped."""
@@ -278,17 +318,24 @@ class Engine:
         for iteration in range(int(row["oldest"]), int(row["paced"])):
             self._work_out(number, iteration)
 
+    def slowness(self, rank: int) -> int:
+        """What the computations of a rank, among all, take: millionths of their time."""
+        return self._slowness.get(rank, MILLION)
+
     def operation(self, rank: int, op: int) -> tuple[int, Operation]:
         """(Number of the rank in its job, its operation), in whichever slot that is."""
+        return self.numbered(rank, self.number_of(rank, op))
+
+    def numbered(self, rank: int, number: int) -> tuple[int, Operation]:
+        """(Number of the rank in its job, the operation of this number in its program)."""
         row = self.columns.ranks[rank]
-        number = int(row["number"])
-        operations = self.jobs[int(row["job"])].program(number).operations
-        return number, operations[op % len(operations)]
+        own = int(row["number"])
+        return own, self.jobs[int(row["job"])].program(own).operations[number]
 
     def number_of(self, rank: int, op: int) -> int:
         """An operation's number in its program, in whichever slot it is."""
         row = self.columns.programs[self.columns.ranks["program"][rank]]
-        return op % int(row["ops"])
+        return int(self.columns.ops["number"][int(row["op0"]) + op])
 
     # -- mistakes ------------------------------------------------------------------------------------
 
@@ -317,7 +364,7 @@ class Engine:
         rank, op = self._starting()
         met = self.columns.rendezvous[self.columns.scalars["which"]]
         number, mine = self.operation(rank, op)
-        first, theirs = self.operation(int(met["rank"]), int(met["op"]))
+        first, theirs = self.numbered(int(met["rank"]), int(met["op"]))
         ranks = self.groups.comms[int(met["comm"])].group.ranks
         raise MismatchError(
             f"ranks disagree on collective number {met['occurrence']} of iteration "
@@ -340,7 +387,7 @@ class Engine:
     def title(self, rendezvous: int) -> str:
         """``all_reduce 'grads', 64 MiB (iteration 0)``."""
         met = self.columns.rendezvous[rendezvous]
-        _, one = self.operation(int(met["rank"]), int(met["op"]))
+        _, one = self.numbered(int(met["rank"]), int(met["op"]))
         size = format_size(one.size_bytes)
         return f"{one.collective} {one.name!r}, {size} (iteration {met['iteration']})"
 
@@ -382,13 +429,18 @@ class Engine:
 
     def message_binding(self, binding: int) -> tuple[int, int, I32, I32, I64, I32]:
         """The columns that a message's binding is in."""
-        return next(one for one in reversed(self.tables.messages.bindings) if one[0] <= binding)
+        bindings = self.tables.messages.bindings
+        return bindings[bisect_right(bindings, binding, key=lambda one: one[0]) - 1]
 
     def _traits_of(self, job: int, iteration: int) -> dict[str, object]:
         key = job, iteration
         if key not in self._traits:
             self._traits[key] = self.jobs[job].traits(iteration)
         return self._traits[key]
+
+
+def _ignore(_: NDArray[Any]) -> None:
+    """Nobody waits."""
 
 
 def _short(ranks: tuple[int, ...]) -> str:

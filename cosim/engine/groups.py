@@ -89,7 +89,8 @@ class Groups:
         naming = program.naming[op]
         comm = self._comms.get((job, group.ranks, naming))
         if comm is None:
-            comm = self._add(job, group, naming)
+            lowest = self._tables.program(job, min(group.ranks))
+            comm = self._add(job, group, naming, *self._operations(lowest, naming))
         members = self._columns.members
         ranks = np.array(group.ranks)
         ref0 = self._columns.ranks["ref0"][self._tables.rank0[job] + ranks]
@@ -104,14 +105,26 @@ class Groups:
                     members["comm"][ref0[position] + ref] = comm.number
                     members["position"][ref0[position] + ref] = position
 
-    def _add(self, job: int, group: Group, naming: Naming) -> Comm:
+    def driven(self, job: int, ranks: tuple[int, ...]) -> int:
+        """The number of a group of a driven job.
+
+        Raises
+        ------
+        WorkloadError
+            Ranks that are beyond the job's, or come twice.
+        """
+        known = self._comms.get((job, ranks, ranks))
+        if known is None:
+            known = self._add(job, self._tables.jobs[job].group_of(ranks), ranks, 0, 0)
+        return known.number
+
+    def _add(self, job: int, group: Group, naming: Naming, op0: int, ops: int) -> Comm:
         columns = self._columns
         made = np.zeros(1, record("comm"))
         first = self._tables.rank0[job]
         made["rank0"] = columns.append("comm_ranks", np.array(group.ranks, np.int32) + np.int32(first))
         made["size"], made["open"] = len(group.ranks), NONE
-        lowest = self._tables.program(job, min(group.ranks))
-        made["op0"], made["ops"] = self._operations(lowest, naming)
+        made["op0"], made["ops"] = op0, ops
         key = job, group.ranks
         if key not in self._groups:
             self._groups[key] = columns.append("groups", np.array([(0, NONE)], record("comm_group")))
@@ -151,8 +164,9 @@ class Groups:
         group = columns.groups[group_number]
         iteration = int(columns.slots["iteration"][row["slot0"] + one["slot"]])
         turn = int(group["turn"]) if group["iteration"] == iteration else 0
-        operation = self._tables.program(job, number).program.operations[int(one["number"])]
-        plan = self._plans.whole(operation, comm.group, self._turn_of[turn])
+        operation = self._tables.jobs[job].program(number).operations[int(one["number"])]
+        algorithm = self._tables.algorithms.get(int(one["what"]), "")
+        plan = self._plans.whole(operation, comm.group, self._turn_of[turn], algorithm)
         made = self._bind(comm, Planned(plan, self._plans.simulated(plan, comm.group)))
         what = int(one["what"])
         if max(comm.number >> kernel.COMM_BITS, what >> kernel.WHAT_BITS, turn >> kernel.TURN_BITS):

@@ -53,6 +53,8 @@ class OperationLog:
         How many these are, at most.
     spill
         A folder for what is written down; None: it is kept in memory.
+    grows
+        There may be more than expected.
 
     Raises
     ------
@@ -61,7 +63,7 @@ class OperationLog:
     """
 
     def __init__(
-        self, worlds: Sequence[int], kept: Sequence[I64], expected: int, spill: Path | None = None
+        self, worlds: Sequence[int], kept: Sequence[I64], expected: int, spill: Path | None = None, *, grows: bool = False
     ) -> None:
         bases = [*accumulate(worlds, initial=0)]
         jobs = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
@@ -71,6 +73,7 @@ class OperationLog:
             for base, ranks in zip(bases, kept, strict=False):
                 is_kept[base + ranks] = True
         self._columns = KeptOperations(jobs=jobs, numbers=numbers, is_kept=is_kept)
+        self._grows = grows
         self._files = [] if spill is None else [SpilledColumn(kind, spill) for kind in _KINDS.values()]
         if spill is None:  # what is not written to costs nothing
             self._columns.put(**{name: np.empty(expected, kind) for name, kind in _KINDS.items()})
@@ -79,6 +82,23 @@ class OperationLog:
     def end_ps(self) -> int:
         """When the last operation ended, whether it was kept or not."""
         return int(self._columns.last_end)
+
+    def add(self, world: int, kept: I64, expected: int) -> None:
+        """Take operations of one more job, too."""
+        columns, ranks, all_kept = self._columns, len(self._columns.jobs), len(self._columns.is_kept) == 0
+        jobs = int(columns.jobs.max(initial=NONE)) + 1
+        columns.put(
+            jobs=np.append(columns.jobs, np.full(world, jobs, np.int32)),
+            numbers=np.append(columns.numbers, np.arange(world, dtype=np.int32)),
+        )
+        if all_kept and len(kept) == world:
+            self._grows |= expected > 0
+            return
+        is_kept = np.ones(ranks, np.int8) if all_kept else columns.is_kept
+        more = np.zeros(world, np.int8)
+        more[kept] = True
+        columns.put(is_kept=np.append(is_kept, more))
+        self._grows |= expected > 0
 
     def take(self, rows: NDArray[Any]) -> int:
         """Write down rows, in the order in which they came: by time, and by rounds within an instant.
@@ -89,8 +109,8 @@ class OperationLog:
 
     def _take(self, rows: NDArray[Any], *, is_all: bool) -> int:
         columns = self._columns
-        for name in _KINDS:
-            columns.lengthen(name, columns.count + (len(rows) if self._files else 0))
+        for name in _KINDS:  # of driven jobs nobody knows before how many there will be
+            columns.lengthen(name, columns.count + len(rows) if self._files or self._grows else 0)
         left = int(kernel.keep_operations(columns, len(rows), rows, is_all))
         for name, file in zip(_KINDS, self._files, strict=False):
             file.append(getattr(columns, name)[: columns.count])

@@ -21,10 +21,11 @@ class Plans:
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
+        self._others: dict[tuple[str, str], Planner] = {}
         self._folded: dict[tuple[int, Grid], Plan] = {}
 
-    def whole(self, operation: Operation, group: Group, turn: Turn = FIRST) -> Plan:
-        """The plan of a group's operation.
+    def whole(self, operation: Operation, group: Group, turn: Turn = FIRST, algorithm: str = "") -> Plan:
+        """The plan of a group's operation, carried by an algorithm, or as the run has it.
 
         Raises
         ------
@@ -40,7 +41,7 @@ class Plans:
                 f"operation {operation.name!r}: no collective {operation.collective!r}",
                 hint=f"there are {known}",
             )
-        plan = self._planner.plan(
+        plan = self._by(operation.collective, algorithm).plan(
             kind, len(group.members), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
         )
         phases = len(plan.chunks[0])
@@ -51,6 +52,13 @@ class Plans:
                 hint=f"set collectives.splits to {kernel.REQUEST_PART // phases} or less",
             )
         return plan
+
+    def _by(self, collective: str, algorithm: str) -> Planner:
+        if not algorithm:
+            return self._planner
+        if (collective, algorithm) not in self._others:
+            self._others[collective, algorithm] = self._planner.with_algorithm(collective, algorithm)
+        return self._others[collective, algorithm]
 
     def simulated(self, plan: Plan, group: Group) -> Plan:
         """The plan for a group's representatives."""

@@ -179,7 +179,7 @@ class ReadyPrograms(Sequence[ReadyProgram]):
         return self._made[number]
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class ReadyJob:
     """A job with its programs made ready, and its groups, made when first met.
 
@@ -230,18 +230,25 @@ class ReadyJob:
             if known is None:
                 ranks = self.info.workload.mesh.group(rank, operation.axes)
                 folding = self.info.folding
-                known = self._group_of(ranks) if folding is None else _folded(folding, ranks, operation.axes)
+                known = self.group_of(ranks) if folding is None else _folded(folding, ranks, operation.axes)
                 for member in known.ranks:
                     self._by_axes[(member, operation.axes)] = known
             return known
-        group = self._group_of(operation.ranks)
+        group = self.group_of(operation.ranks)
         if rank not in group.position:
             raise WorkloadError(
                 f"rank {rank} runs {operation.name!r} on a group that it is not in: {operation.ranks}"
             )
         return group
 
-    def _group_of(self, ranks: tuple[int, ...]) -> Group:
+    def group_of(self, ranks: tuple[int, ...]) -> Group:
+        """The group of explicit ranks, in this order.
+
+        Raises
+        ------
+        WorkloadError
+            A rank is beyond the world, or comes twice.
+        """
         known = self._groups.get(ranks)
         if known is None:
             world = self.info.workload.world_size

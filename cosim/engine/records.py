@@ -64,6 +64,7 @@ class JobInfo:
     ``slowdowns`` come in order of time, and may never end; a job that has some has a ``pace``.
     ``devices``: int32[endpoints of the topology], the memory device that serves each one's accesses, -1: none
     that is shared; None: nothing is accessed, or over the fabric, at ``memory_nodes``.
+    ``driven``: its ranks do what processes have them do; its workload is what that was.
     With a ``folding``, these are the representatives of a larger job, which it knows.
     """
 
@@ -79,6 +80,7 @@ class JobInfo:
     folding: Folding | None = None
     devices: I32 | None = None
     memory_nodes: MemoryNodes | None = None
+    driven: bool = False
 
     @property
     def copies(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -18,11 +19,13 @@ from numpy.typing import NDArray
 from simpy.core import Infinity
 
 from cosim.engine.collective_records import CollectiveRecords
+from cosim.engine.columns import NONE
 from cosim.engine.directing import Directing, Director
+from cosim.engine.driven import DrivenJob, Driver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
-from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
+from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.releasing import ReleasingNetwork
@@ -134,8 +137,13 @@ class Replay:
         director: Director | None = None,
         watched: Watched | None = None,
         spill: Path | None = None,
+        environment: Callable[[Callable[[int], None], Callable[[int, bool], int]], CoSimEnvironment] = (
+            CoSimEnvironment
+        ),
     ) -> None:
         self._topology = topology
+        self.network = network
+        """The network itself."""
         self._series = None if watched is None else SeriesLog(watched, network, topology.num_endpoints)
         if release == "engine" or not network.describe().dependent_flows:
             network = ReleasingNetwork(network)
@@ -144,18 +152,24 @@ class Replay:
         self._seed = seed
         self._progress = progress
         self._progress_at = 0.0
-        self.environment = CoSimEnvironment(self._instant, self._go_on)
+        self.environment = environment(self._instant, self._go_on)
+        self.driver = Driver()
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
-        self._jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
+        self._jobs = [self._ready(number, info) for number, info in enumerate(jobs)]
         worlds = [info.workload.world_size for info in jobs]
+        self._keeps = record_operations
         self._kept = [evenly(world, record_operations) for world in worlds]
         self._total = sum(_num_operations(info, np.arange(info.workload.world_size)) for info in jobs)
         self._engine = Engine(self._jobs, planner, record_messages=record_messages)
+        self._jobs = self._engine.jobs
+        self.driver.join(self._engine)
+        self._engine.instant = self._now
         self._directing = (
             None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
         )
         kept = sum(map(_num_operations, jobs, self._kept))
-        self._operations = OperationLog(worlds, self._kept, kept, spill)
+        grows = any(info.driven for info in jobs)
+        self._operations = OperationLog(worlds, self._kept, kept, spill, grows=grows)
         self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
         self._slowing: dict[int, list[tuple[int, Slowdown]]] = {}
@@ -165,39 +179,96 @@ class Replay:
 
     def run(self) -> Records:
         """See :func:`replay`."""
-        wall, cpu = time.perf_counter(), time.process_time()
         interrupted = ""
         try:
-            folding = self._folding
-            fabric = self._topology if folding is None else folding.folded_topology
-            self._network.open(fabric, self._seed)
-            self._engine.connect(self._network)
-            for job in self._jobs:
-                if self._directing is None:
-                    self._count_bytes(job)
-                self._starting.setdefault(job.info.start_ps, []).append(job)
-                self.environment.wake(job.info.start_ps)
-                self._expect_slowdown(job.number)
-            if self._series is not None:
-                self.environment.wake(0)
+            self.begin()
             self.environment.run()
-            self._check_finished()
+            self.check_finished()
         except KeyboardInterrupt:
-            interrupted = f"interrupted at {format_time(int(self.environment.now))} of simulated time"
+            interrupted = self.interruption()
         except BaseException:
             self._network.close()
             raise
-        records = self._records(interrupted, wall, cpu)
-        if self._folding is not None:
-            records = self._folding.unfold(records)
+        records = self.records(interrupted)
         self._network.close()
         return records
+
+    def begin(self) -> None:
+        """Open the network, and have jobs begin when their time comes."""
+        self._began = time.perf_counter(), time.process_time()
+        folding = self._folding
+        fabric = self._topology if folding is None else folding.folded_topology
+        self._network.open(fabric, self._seed)
+        self._engine.connect(self._network)
+        for job in self._jobs:
+            self._expect(job)
+        if self._series is not None:
+            self.environment.wake(0)
+
+    def _expect(self, job: ReadyJob) -> None:
+        if self._directing is None:
+            self._count_bytes(job)
+        if job.info.driven:
+            return
+        self._starting.setdefault(job.info.start_ps, []).append(job)
+        self.environment.wake(job.info.start_ps)
+        self._expect_slowdown(job.number)
+
+    def _ready(self, number: int, info: JobInfo) -> ReadyJob:
+        check_job(number, info, self._topology)
+        if info.driven:
+            return DrivenJob(number, info, self._topology, self.driver)
+        return ready_job(number, info, self._topology)
+
+    def add(self, info: JobInfo) -> int:
+        """Have one more job take part, from its start on, which is not before now: its number."""
+        job = self._ready(len(self._jobs), info)
+        world = info.workload.world_size
+        kept = evenly(world, self._keeps)
+        self._kept.append(kept)
+        self._total += _num_operations(info, np.arange(world))
+        self._operations.add(world, kept, _num_operations(info, kept))
+        self._engine.add(job)
+        self._slowdowns.append(iter(info.slowdowns))
+        if info.driven:
+            self._count_bytes(job)
+        elif info.start_ps > int(self.environment.now_ps):
+            self._expect(job)
+        else:
+            self._count_bytes(job)
+            self._engine.begin(job.number, info.start_ps)
+        return job.number
+
+    @property
+    def engine(self) -> Engine:
+        """The engine."""
+        return self._engine
+
+    def shorten(self, number: int, iterations: int) -> None:
+        """Have a job be over after fewer iterations, of which none is less than those begun."""
+        job = self._jobs[number]
+        less = max(0, job.info.iterations - iterations)
+        ranks = np.arange(job.info.workload.world_size)
+        self._total -= _num_operations(replace(job.info, iterations=less), ranks)
+        job.info = replace(job.info, iterations=iterations)
+        self._engine.columns.jobs["iterations"][number] = iterations
+
+    def interruption(self) -> str:
+        """What is said of a run that a KeyboardInterrupt ended."""
+        return f"interrupted at {format_time(self._now())} of simulated time"
+
+    def _now(self) -> int:
+        return self.environment.now_ps
+
+    def close_network(self) -> None:
+        """Have the network let go of everything."""
+        self._network.close()
 
     def close(self) -> None:
         """Let go of the arrays now: callbacks make cycles that the garbage collector takes its time over."""
         self._engine.disconnect()
         self._operations.close()
-        del self.environment, self._network, self._engine
+        del self.environment, self._network, self.network, self._engine, self.driver
 
     # -- what happens --------------------------------------------------------------------------------
 
@@ -237,8 +308,9 @@ class Replay:
                 self._slowing.setdefault(one.time_ps, []).append((job, one))
                 self.environment.wake(one.time_ps)
 
-    def _go_on(self, horizon: int) -> int:
-        """Engine and network up to SimPy's next time, which is not theirs yet."""
+    def _go_on(self, horizon: int, hold: bool) -> int:
+        """Engine and network up to SimPy's next time, of which they end what ends in it: to hold."""
+        self._engine.columns.scalars["hold"] = horizon if hold and horizon < NEVER else NONE
         for _ in self._engine.run(horizon - 1):
             self.environment.pass_to(self._engine.now_ps)
             self._tell_progress()
@@ -289,35 +361,49 @@ class Replay:
         self._progress_at = time.monotonic()
         self._progress(
             ProgressInfo(
-                int(self.environment.now),
+                self._now(),
                 self._engine.ops_done,
                 self._total,
                 self._engine.flow_log.num_messages,
             )
         )
 
-    def _check_finished(self) -> None:
+    def check_finished(self, more: Callable[[], Sequence[str]] = tuple) -> None:
+        """See that nobody waits, of the engine's own or of whom ``more`` says.
+
+        Raises
+        ------
+        StallError
+            Lists who waits for whom.
+        """
         ranks = self._engine.columns.ranks[: self._engine.columns.used("ranks")]
         iterations = self._engine.columns.jobs["iterations"][ranks["job"]]
         stuck = np.flatnonzero(ranks["oldest"] < iterations)
-        alone = list(unmatched(self._engine))
-        if not len(stuck) and not alone:
+        alone, others = list(unmatched(self._engine)), more()
+        if not len(stuck) and not alone and not others:
             return
-        at = format_time(int(self.environment.now))
+        at = format_time(self._now())
         self._check_room()
-        if len(stuck):
+        if others and not len(stuck):
+            what = f"nothing can happen after {at}, but processes wait"
+        elif len(stuck):
             what = f"nothing can happen after {at}, but {len(stuck)} of {len(ranks)} ranks have not finished"
         else:
             what = f"every rank finished by {at}, but {len(alone)} messages were only posted at one end"
-        raise StallError(what, waits(self._engine, stuck.tolist(), alone))
+        raise StallError(what, [*others, *waits(self._engine, stuck.tolist(), alone)])
 
     def _check_room(self) -> None:
         """Of a run that stands still: whether it only waits for what comes later than times go."""
         sizes = [int(job.info.workload.table.size_bytes.max(initial=0)) for job in self._jobs]
         largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
-        if int(self.environment.now) + largest * 8e12 / slowest >= NEVER:
+        if self._now() + largest * 8e12 / slowest >= NEVER:
             slow = f"{format_size(largest)} over a link of {format_rate(slowest)}"
             raise SimulationError(f"{TOO_LATE}: there is {slow}")
+
+    def records(self, interrupted: str = "") -> Records:
+        """What happened so far."""
+        records = self._records(interrupted, *self._began)
+        return records if self._folding is None else self._folding.unfold(records)
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         engine = self._engine
@@ -329,7 +415,7 @@ class Replay:
             network=self._network.describe().name,
             release=self._release,
             seed=self._seed,
-            jobs=tuple(job.info for job in self._jobs),
+            jobs=tuple(self.driver.made(job) if job.info.driven else job.info for job in self._jobs),
             ops=ops,
             collectives=CollectiveRecords.of(engine),
             finish_ps=tuple(self._rows(job)["finish"].copy() for job in self._jobs),
@@ -369,6 +455,8 @@ class Replay:
     def _iteration_ends(self, job: ReadyJob) -> I64:
         """int64 [iterations that every rank ended] x [ranks]."""
         ranks = self._rows(job)
+        if job.info.driven:  # all that it does is one iteration
+            return np.maximum(ranks["finish"], job.info.start_ps).astype(np.int64).reshape(1, -1)
         done = int(ranks["oldest"].min(initial=job.info.iterations))
         first = int(self._engine.columns.jobs["end0"][job.number])
         ends = self._engine.columns.iteration_ends[first : first + done * len(ranks)]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.engine.columns import NONE, EngineColumns
+from cosim.engine.driven import MOST_CLASSES
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.ports import meetings_of
 from cosim.engine.program_columns import TableColumns, most_rows, source_of
@@ -20,8 +21,9 @@ from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, flat_table
 from cosim.workload.program import Operation, OpKind, Workload
 
-What = tuple[str, int, int]
-"""A collective's kind, size and root."""
+What = tuple[str, int, int, str]
+"""A collective's kind, size and root, and what carries it."""
+_FEWEST_ISSUED = 256
 _OF_RANKS = "cells", "slots", "lanes", "members", "ports"
 """What each rank has rows of, as the kernel numbers it (``rank_rows``)."""
 
@@ -48,15 +50,35 @@ class Tables:
     def __init__(self, columns: EngineColumns, flow_log: FlowLog, jobs: Sequence[ReadyJob]) -> None:
         self.columns = columns
         self._flow_log = flow_log
-        self.jobs = jobs
+        self.jobs: list[ReadyJob] = []
         self.whats: dict[What, int] = {}
+        self.algorithms: dict[int, str] = {}
+        """Of a collective's number, where it asks for one."""
         self.messages = MessageTable()
         self._groups: list[dict[int, tuple[tuple[Operation, Naming], ...]]] = []
         self.program0: list[int] = []
         self.rank0: list[int] = []
-        self._seats = {job.number: job.info.endpoints for job in jobs}
+        self._seats: dict[int, I32] = {}
+        self._pool = NONE
         for job in jobs:
+            self.add(job)
+
+    def add(self, job: ReadyJob) -> None:
+        """Write one more job, which is numbered after all that are there."""
+        self.jobs.append(job)
+        self._seats[job.number] = job.info.endpoints
+        if job.info.driven:
+            self._driven_ranks(job)
+        else:
             self._ranks(job, self._programs(job))
+
+    def what(self, collective: str, size_bytes: int, root: int, algorithm: str = "") -> int:
+        """The number of a kind, size and root of collectives; and of what carries it, where it says so."""
+        key = collective, size_bytes, root, algorithm
+        number = self.whats.setdefault(key, len(self.whats))
+        if algorithm:
+            self.algorithms[number] = algorithm
+        return number
 
     def program(self, job: int, rank: int) -> ProgramTable:
         """The program that a rank of a job runs."""
@@ -100,7 +122,7 @@ class Tables:
             places, said = [], []
             for at, one in enumerate(program.operations):
                 if one.kind is OpKind.COLLECTIVE:
-                    what = self.whats.setdefault((one.collective, one.size_bytes, one.root), len(self.whats))
+                    what = self.what(one.collective, one.size_bytes, one.root)
                     ref = groups.setdefault((one.axes, one.ranks), len(groups))
                     places.append(at)
                     said.append((what, ref, program.occurrence[at]))
@@ -145,6 +167,56 @@ class Tables:
         kernel.write_ranks(columns, job.number, *given, begins, info.pace is not None)
         columns.ranks["device"][first["ranks"] :][:world] = self._devices(info)
         self._ports(job, source, rows["ports"])
+
+    # -- driven jobs ---------------------------------------------------------------------------------
+
+    def _driven_ranks(self, job: ReadyJob) -> None:
+        """Ranks without a program of their own: they share the pool."""
+        columns, info, world = self.columns, job.info, job.info.workload.world_size
+        if self._pool == NONE:
+            self._pool, made = columns.extend("programs", 1)
+            made["op0"], made["ops"], made["lanes"] = columns.used("ops"), 0, 0
+            self._slot = columns.append("slots", np.array([(0, 1)], record("rank_slot")))
+            self._cell0 = columns.used("cells")
+        counts = {"ranks": world, "jobs": 1, "iteration_ends": world, "traits": MOST_CLASSES}
+        first = columns.extend_all(counts)
+        columns.traits[first["traits"] :][:MOST_CLASSES] = NONE
+        one = columns.jobs[first["jobs"]]
+        one["rank0"], one["end0"], one["trait0"] = first["ranks"], first["iteration_ends"], first["traits"]
+        one["ranks"], one["iterations"], one["open"] = world, 1, 1
+        rows = columns.ranks[first["ranks"] :][:world]
+        rows["cell0"], rows["pace0"], rows["finish"], rows["device"] = self._cell0, NONE, NONE, NONE
+        rows["program"], rows["slot0"] = self._pool, self._slot
+        rows["job"], rows["number"] = job.number, np.arange(world)
+        rows["oldest"] = 1  # it has no iterations: all are over
+        self.rank0.append(first["ranks"])
+        self.program0.append(self._pool)
+        self._groups.append({})
+
+    def widen_pool(self, count: int) -> None:
+        """Have room for so many more operations of driven ranks: at the end, for others may lie behind it."""
+        columns, scalars = self.columns, self.columns.scalars
+        program = columns.programs[self._pool]
+        before = int(program["ops"])
+        size = max(2 * before, before + count, _FEWEST_ISSUED)
+        op0, cell0 = columns.extend("ops", size)[0], columns.extend("cells", size)[0]
+        old_op, old_cell = int(program["op0"]), self._cell0
+        columns.ops[op0 : op0 + before] = columns.ops[old_op : old_op + before]
+        columns.cells[cell0 : cell0 + before] = columns.cells[old_cell : old_cell + before]
+        free = columns.ops["waits"][op0 + before : op0 + size]
+        free[:] = np.arange(before + 1, size + 1)
+        free[-1] = scalars["free_op"]
+        scalars["free_op"] = before
+        scalars["num_free"] += size - before
+        columns.programs["op0"][self._pool], columns.programs["ops"][self._pool] = op0, size
+        columns.ranks["cell0"][: columns.used("ranks")][columns.ranks["program"][: columns.used("ranks")] == self._pool] = cell0
+        self._cell0 = cell0
+
+    def bind_message(self, job: int, src: int, dst: int, size: int, channel: int) -> int:
+        """One more message between endpoints: the number of its binding."""
+        ends = (np.array([one], np.int32) for one in (src, dst))
+        sizes, channels = np.array([size], np.int64), np.array([channel], np.int32)
+        return int(self._bindings(job, *ends, sizes, channels)[0])
 
     def _devices(self, info: JobInfo) -> I32 | int:
         """The memory device of each rank, with a row of the columns."""

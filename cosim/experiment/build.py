@@ -12,10 +12,12 @@ from cosim.cluster.arrange import Request, arrange
 from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
 from cosim.context import Context
+from cosim.doubts import Doubt
 from cosim.engine.records import JobInfo
 from cosim.errors import InputError, WorkloadError
+from cosim.experiment.doubts import doubts_before
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
-from cosim.experiment.idle import doubts, idle_settings
+from cosim.experiment.idle import idle_settings
 from cosim.experiment.memory import with_memory
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
@@ -23,8 +25,9 @@ from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.made import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
+from cosim.processes.contract import Driver
 from cosim.topology.graph import Topology
-from cosim.topology.scale_up import host_shape
+from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER
 from cosim.workload.check import check
 from cosim.workload.draws import draw
@@ -33,8 +36,8 @@ from cosim.workload.program import Workload
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Ready to run. ``warnings`` are settings that can't affect the result, or would do otherwise on a wire,
-    with their places.
+    """Ready to run. ``warnings`` are settings that can't affect the result, with their places; ``doubts``
+    what can make the answer wrong.
     """
 
     topology: Topology
@@ -42,6 +45,7 @@ class Built:
     jobs: tuple[JobInfo, ...]
     planner: Planner
     warnings: tuple[str, ...]
+    doubts: tuple[Doubt, ...] = ()
 
 
 Made = dict[str, list[Workload]]
@@ -64,8 +68,8 @@ def build(scenario: Scenario, made: Made | None = None) -> Built:
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
         planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
-    said = [*idle_settings(scenario, topology, jobs), *doubts(scenario)]
-    return Built(topology, network, jobs, planner, tuple(said))
+    idle = tuple(idle_settings(scenario, topology, jobs))
+    return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -153,11 +157,12 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
     near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
     placed = arrange(
         [
-            Request(wish.name, wish.workload.world_size, job.placement)
+            Request(wish.name, wish.workload.world_size, job.placement, wish.workload.mesh)
             for wish, job in zip(wishes, asked, strict=True)
         ],
         topology.num_endpoints,
         domains=near,
+        scale_up=host_domains(topology),
         # With a queue, each is looked at on an empty cluster: where it sits is known when it starts.
         share_endpoints=scenario.share_endpoints or scenario.queue is not None,
         context=scenario.context,
@@ -179,9 +184,48 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
                 weight=job.weight,
                 priority=job.priority,
                 pace=own,
+                driven=isinstance(job.workload, Driver),
             )
         )
     return tuple(jobs)
+
+
+def job_at(
+    scenario: Scenario, topology: Topology, job: Job, endpoints: Sequence[int] | None, now: int, number: int
+) -> JobInfo:
+    """One more job of a run, on endpoints, or where its placement says, from now on.
+
+    Raises
+    ------
+    InputError
+        It can't be made, or does not fit.
+    """
+    alone = scenario.model_copy(update={"jobs": (job,)})
+    alone._base = scenario.base
+    wish = next(_wishes(alone, None))
+    if isinstance(job.workload, Driver):
+        raise WorkloadError("a job that a process starts has programs; what it drives itself needs no job")
+    _check_lag(wish.workload, job.iterations)
+    world = wish.workload.world_size
+    if endpoints is None:
+        near = domains(topology) if job.placement.needs_domains else ()
+        request = Request(wish.name, world, job.placement)
+        (seats,) = arrange([request], topology.num_endpoints, domains=near, context=scenario.context)
+    else:
+        seats = np.array([*endpoints], np.int32)
+        if len(seats) != world:
+            raise WorkloadError(f"{wish.name} has {world} ranks, but its placement {len(seats)} endpoints")
+    own = pace(job.stragglers, job.jitter, world, scenario.seed, number)
+    return JobInfo(
+        name=wish.name,
+        workload=wish.workload,
+        endpoints=seats,
+        iterations=job.iterations,
+        start_ps=now,
+        weight=job.weight,
+        priority=job.priority,
+        pace=own,
+    )
 
 
 def fabric(scenario: Scenario) -> Topology:

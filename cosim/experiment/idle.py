@@ -66,11 +66,6 @@ def idle_choices(
     ]
 
 
-def doubts(scenario: Scenario) -> list[str]:
-    """What would go otherwise on a wire, in a way that the network does not model; with its place."""
-    return [f"{_place(scenario, ('network', field))}: {why}" for field, why in scenario.network.doubts()]
-
-
 def _place(scenario: Scenario, path: tuple[Key, ...]) -> Location:
     return scenario.locate(*path) or Location(scenario.name, None, show_path(path))
 

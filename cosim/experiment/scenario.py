@@ -25,9 +25,9 @@ from pydantic import (
     field_validator,
 )
 
+from cosim.cluster.aligned import Aligned
 from cosim.cluster.contract import Arrival, Placement
 from cosim.cluster.pace import Stragglers
-from cosim.cluster.placement import Packed
 from cosim.cluster.queue import Queue
 from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
@@ -40,6 +40,7 @@ from cosim.files import located_yaml
 from cosim.memory.contract import MemorySpec
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
+from cosim.processes.contract import Driver, ProcessSpec
 from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
 from cosim.topology.changes import DETECTION_PS
@@ -85,7 +86,8 @@ class Job(Spec):
         description="the whole training of which these iterations are a sample, and how it survives failures",
     )
     placement: Annotated[Placement, Named("cosim.placements")] = Field(
-        Packed(), description="which endpoints its ranks sit on"
+        Aligned(),
+        description="which endpoints its ranks sit on; omitted: in order, tp and ep groups whole in a host",
     )
     weight: float = Field(
         1.0, gt=0, allow_inf_nan=False, description="share of a link against flows of other jobs"
@@ -95,6 +97,11 @@ class Job(Spec):
     def names(self) -> list[str]:
         """Of each job that this stands for."""
         return [self.name] if self.count == 1 else [f"{self.name}.{k}" for k in range(self.count)]
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether a process says what its ranks do, as the run goes on."""
+        return isinstance(self.workload, Driver)
 
     def runs_on(self, context: Context) -> Spec | None:
         """The GPU whose numbers its times come from; None: none's, as of a workload that is given whole.
@@ -197,7 +204,10 @@ class Scenario(Spec):
     memory: Annotated[MemorySpec | None, Named("cosim.memories"), WrapValidator(_none_is_nobody)] = Field(
         None, description="remote memory, which jobs load from and store to; omitted, or none: there is none"
     )
-    jobs: tuple[Job, ...] = Field(min_length=1, description="the jobs that share the fabric")
+    jobs: tuple[Job, ...] = Field((), description="the jobs that share the fabric")
+    processes: tuple[Annotated[ProcessSpec, Named("cosim.processes")], ...] = Field(
+        (), description="processes that live beside the jobs: controllers, agents; of a plug-in each"
+    )
     collectives: CollectiveConfig = Field(
         default_factory=CollectiveConfig, description="which algorithms carry the collectives"
     )

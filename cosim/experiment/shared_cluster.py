@@ -15,6 +15,7 @@ from cosim.experiment.place import at
 from cosim.experiment.profiles import profiles
 from cosim.experiment.scenario import Scenario
 from cosim.topology.pinned import PinnedPaths
+from cosim.topology.scale_up import host_domains
 
 
 def shared_cluster(scenario: Scenario, built: Built) -> tuple[Built, Cluster | None]:
@@ -82,10 +83,12 @@ class _PossiblePlacements:
         most = scenario.scheduler.num_candidates() if scenario.scheduler is not None else 1
         near = most > 1 or any(job.placement.needs_domains for job in scenario.jobs)
         self._domains = domains(built.topology) if near else ()
+        self._scale_up = host_domains(built.topology)
 
     def __call__(self, job: int, free: I32, most: int) -> Sequence[I32]:
         number, info = self._entry[job], self._jobs[job]
-        request = Request(info.name, len(info.endpoints), self._scenario.jobs[number].placement)
+        placement = self._scenario.jobs[number].placement
+        request = Request(info.name, len(info.endpoints), placement, info.workload.mesh)
         with at(self._scenario.locate("jobs", number, "placement")):
             return seats(
                 request,
@@ -93,5 +96,6 @@ class _PossiblePlacements:
                 self._num_endpoints,
                 most,
                 domains=self._domains,
+                scale_up=self._scale_up,
                 context=self._scenario.context,
             )

@@ -18,6 +18,7 @@ from cosim.units import format_time
 
 if TYPE_CHECKING:
     from cosim.cluster.sharing import Cluster
+    from cosim.doubts import Doubt
     from cosim.engine.progress import ProgressInfo
     from cosim.engine.records import JobInfo, Records
     from cosim.experiment.build import Built
@@ -52,6 +53,8 @@ class Run(RunTables):
         What the engine wrote down: columns of operations, links, traffic ...
     warnings
         Settings that could not affect the result, with their places.
+    doubts
+        What can make the answer wrong by more than its interval.
     alone
         Mean iteration of each job by itself, picoseconds; None where it was not asked for.
     open_loop
@@ -80,6 +83,7 @@ class Run(RunTables):
     scenario: Scenario
     records: Records
     warnings: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     alone: Mapping[str, float] | None = None
     open_loop: LoopComparison | None = None
     what_matters: WhatMatters | None = None
@@ -90,7 +94,7 @@ class Run(RunTables):
         """Iteration times, exposed communication, busy links ... in one object."""
         from cosim.results.summary import summarize
 
-        return summarize(self.records, name=self.scenario.name, warnings=self.warnings)
+        return summarize(self.records, name=self.scenario.name, warnings=self.warnings, doubts=self.doubts)
 
     @property
     def digest(self) -> str:
@@ -269,7 +273,7 @@ def _run_once(
 def _run_built(
     scenario: Scenario, built: Built, messages: bool, engine: str | None, progress: OnProgress | None
 ) -> Run:
-    for warning in built.warnings:
+    for warning in (*built.warnings, *(f"doubtful: {doubt}" for doubt in built.doubts)):
         _log.warning(warning)
     done = simulate(scenario, built, progress=progress, messages=messages, engine=engine)
     if scenario.scheduler is not None and not done.interrupted and not built.network.elsewhere:
@@ -353,17 +357,14 @@ def simulate(
     ``kernel`` or ``reference``, None: the kernel where there is one.
     """
     from cosim.experiment.engines import engine_for
-    from cosim.experiment.events import lifetimes, too_late
     from cosim.experiment.fold import fold
     from cosim.experiment.place import at
     from cosim.experiment.shared_cluster import shared_cluster
-    from cosim.experiment.too_fast import too_fast
-    from cosim.experiment.watch import coarser
     from cosim.network.made import check_described
     from cosim.results.scheduling import scheduling
-    from cosim.results.summary import mean_iterations
 
     messages = messages or scenario.record.messages is not False
+    check_jobs(scenario)
     with (
         at(scenario.locate("jobs"), WorkloadError),
         at(scenario.locate("collectives"), AlgorithmError),
@@ -376,20 +377,67 @@ def simulate(
             check_described(built.network)
         built, cluster = shared_cluster(scenario, built)
         chosen = engine_for(engine)
+        if has_processes(scenario):
+            return _live(scenario, built, chosen, messages, progress)
         whole = cluster is not None or chosen == "reference"
         jobs, folding = (built.jobs, ()) if whole else fold(scenario, built, messages=messages)
         records = _replay(scenario, built, jobs, cluster, messages, progress, chosen)
     if cluster is not None:
         records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
-    records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records))
-    said = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records)]
-    said += too_fast(scenario, built.planner, records)
+    said = []
     if cluster is not None:
-        said += [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
+        said = [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
+    return finished(scenario, built, records, said)
+
+
+def finished(scenario: Scenario, built: Built, records: Records, said: Sequence[str] = ()) -> Run:
+    """The run that records are of."""
+    from cosim.experiment.doubts import doubts_after
+    from cosim.experiment.events import lifetimes, too_late
+    from cosim.experiment.too_fast import too_fast
+    from cosim.experiment.watch import coarser
+    from cosim.results.summary import mean_iterations
+
+    records.info.setdefault("folding", ())
+    records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records)[: len(built.jobs)])
+    warnings = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records), *said]
     if not records.interrupted:
-        said += too_late(scenario, records.end_ps)
-    return Run(scenario, records, tuple(said), interrupted=records.interrupted)
+        warnings += too_late(scenario, records.end_ps)
+    doubts = (*built.doubts, *too_fast(scenario, built.planner, records), *doubts_after(records))
+    return Run(scenario, records, tuple(warnings), doubts, interrupted=records.interrupted)
+
+
+def has_processes(scenario: Scenario) -> bool:
+    """Whether processes take part in its run: beside its jobs, or that drive one."""
+    return bool(scenario.processes) or any(job.is_driven for job in scenario.jobs)
+
+
+def check_jobs(scenario: Scenario) -> None:
+    """Refuse a scenario in which nothing would happen.
+
+    Raises
+    ------
+    ScenarioError
+        It has neither jobs nor processes.
+    """
+    if not scenario.jobs and not scenario.processes:
+        raise ScenarioError(
+            "jobs is empty, and there are no processes: nothing would happen",
+            location=scenario.locate("jobs") or scenario.locate(),
+            hint="cosim.open takes a scenario without jobs",
+        )
+
+
+def _live(
+    scenario: Scenario, built: Built, engine: EngineName, messages: bool, progress: OnProgress | None
+) -> Run:
+    """Run a scenario with processes."""
+    from cosim.experiment.live import live
+
+    if engine == "reference":
+        raise ScenarioError("the reference engine has no processes", hint="build the kernel")
+    return live(scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress))
 
 
 def _replay(
@@ -424,7 +472,7 @@ def _replay(
             network,
             jobs,
             built.planner,
-            release=_release(scenario, built.network),
+            release=release_of(scenario, built.network),
             seed=scenario.seed,
             record_messages=messages,
             record_operations=None if record.operations == "all" else record.operations,
@@ -457,7 +505,7 @@ def _stalls_explained(scenario: Scenario, topology: Topology) -> Iterator[None]:
         raise StallError(error.message, [*why, *error.waits]) from error
 
 
-def _release(scenario: Scenario, network: NetworkSimulator) -> Literal["network", "engine"]:
+def release_of(scenario: Scenario, network: NetworkSimulator) -> Literal["network", "engine"]:
     """Who starts dependent messages: the engine, too, where a simulator elsewhere can't, which is said."""
     if scenario.release == "network" and network.elsewhere and not network.describe().dependent_flows:
         name = network.describe().name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from cosim.doubts import Doubt
 from cosim.engine.records import Records
 from cosim.experiment.scenario import Scenario
 from cosim.pattern.planner import Planner
 from cosim.units import format_rate
 
 
-def too_fast(scenario: Scenario, planner: Planner, records: Records) -> list[str]:
+def too_fast(scenario: Scenario, planner: Planner, records: Records) -> list[Doubt]:
     """Of those whose data was not checked: a bus bandwidth beyond what any endpoint's links send, with its
     place. What is proved can't have one, on a network that shares links.
     """
@@ -32,6 +33,10 @@ def too_fast(scenario: Scenario, planner: Planner, records: Records) -> list[str
         and (one.collective, one.algorithm) in planner.unchecked
     }
     return [
-        f"{scenario.locate('collectives', collective) or scenario.name}: {text}"
+        Doubt(
+            str(scenario.locate("collectives", collective) or scenario.name),
+            text,
+            "an algorithm whose messages say which chunks they carry, which `cosim prove` proves",
+        )
         for collective, text in sorted(said.items())
     ]

@@ -25,6 +25,10 @@ from pydantic import Field, model_validator
 from cosim.spec import LongPs, Spec
 
 
+MOST_SETBACKS = 5_000
+"""What is kept of failures one by one; sums are of all."""
+
+
 class Checkpoints(Spec):
     """How often a job writes its state, and how long that takes"""
 
@@ -71,12 +75,23 @@ class Cause:
 
 
 @dataclass
+class Setback:
+    """One failure: when, of which of the causes, and what it cost, in ps."""
+
+    time_ps: int
+    cause: int
+    redone_ps: int
+    down_ps: int = 0
+
+
+@dataclass
 class Lifetime:
     """What came of a training. Times in ps; they add up to ``lasts_ps``.
 
     ``useful_ps`` is what was computed and not lost, ``checkpoint_ps`` what writing took, ``redone_ps`` what
     was lost, with what was written of it, ``down_ps`` the time until the job ran again. ``every_ps`` is the
-    interval between checkpoints, in computed time.
+    interval between checkpoints, in computed time. ``setbacks`` are the first :data:`MOST_SETBACKS`
+    failures, in order of time: what was computed again is the time before each.
     """
 
     lasts_ps: int
@@ -88,6 +103,7 @@ class Lifetime:
     down_ps: int = 0
     checkpoints: int = 0
     causes: list[Cause] = field(default_factory=list)
+    setbacks: list[Setback] = field(default_factory=list)
 
     @property
     def goodput(self) -> float:
@@ -183,6 +199,9 @@ class _TrainingProcess:
             if cause not in self._life.causes:
                 self._life.causes.append(cause)
             cause.failures += 1
+            if self._life.failures <= MOST_SETBACKS:
+                lost = self._computed + self._written
+                self._life.setbacks.append(Setback(one.time_ps, self._life.causes.index(cause), lost))
             cause.redone_ps += self._computed + self._written
             self._life.redone_ps += self._computed + self._written
             self._computed = self._written = 0
@@ -207,6 +226,8 @@ class _TrainingProcess:
         else:
             assert self._cause is not None
             self._cause.down_ps += passed
+            if self._life.failures <= MOST_SETBACKS:
+                self._life.setbacks[-1].down_ps += passed
             self._life.down_ps += passed
 
     def _keep(self) -> None:

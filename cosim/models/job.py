@@ -28,7 +28,7 @@ class ModelJob:
         Bytes of the fullest GPU.
     builder
         What writes a stage's program.
-    invented
+    assumed
         What was assumed, for the report.
     """
 
@@ -37,4 +37,4 @@ class ModelJob:
     training: Training
     memory: Memory
     builder: type[Issuer] = StageBuilder
-    invented: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()

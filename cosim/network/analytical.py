@@ -44,7 +44,7 @@ class AnalyticalNetwork(CompiledNetwork):
     """Base of the two models: a loop of their own where links don't change, one for both where they do."""
 
     quantum_ps = PS_PER_NS
-    link_changes = True
+    link_changes = live_changes = True
     in_turn: ClassVar[bool]
     """Whether a link sends one message after the other."""
 
@@ -129,6 +129,11 @@ class AnalyticalNetwork(CompiledNetwork):
     def loop(self) -> str:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return "run_changing" if self._is_changing else self.plain_loop
+
+    @property
+    def _at_hand(self) -> ChangeList:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return self._legs.changes
 
     @property
     def columns(self) -> Columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from cosim.kernel import Columns, kernel, record
 from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 
+NONE: int = kernel.NONE
 MOST_IN_VAIN: int = kernel.MOST_IN_VAIN
 """So many changes in a row with nothing to do between them: nothing will ever come of it."""
 _AT_ONCE = 1024  # as many are drawn ahead: a run's changes may go on for ever
@@ -49,6 +51,18 @@ class ChangeTable:
         """Have more changes at hand, where there are more."""
         at_hand.put(changes=self.beyond(len(at_hand.changes)))
         at_hand.state["more"] = not self.ends
+
+    def add(self, at_hand: ChangeList, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """Have more changes, which nobody knew of before; all others are at hand."""
+        done = int(at_hand.state["next"][0])
+        rows = self._rows[done:].tolist() + [self._row(NONE, one) for one in changes]
+        dead = [self._dead.get(done + k, ()) for k in range(len(self._rows) - done)]
+        dead += [one.dead if isinstance(one, RouteChange) else () for one in changes]
+        # At one time, links come first.
+        order = sorted(range(len(rows)), key=lambda k: (rows[k][0], rows[k][1] == kernel.ROUTES))
+        self._rows = np.concatenate([self._rows[:done], np.array([rows[k] for k in order], self._rows.dtype)])
+        self._dead.update({done + place: dead[k] for place, k in enumerate(order)})
+        at_hand.put(changes=self._rows)
 
     def dead(self, row: int) -> tuple[int, ...]:
         """The links that routes avoid from this row on."""

@@ -44,6 +44,7 @@ class CompiledNetwork(NetworkSimulator):
     symmetric = False
     peeks = True
     link_changes = False
+    live_changes = False
     has_queues = False
     has_rates = False
     by_cause = True
@@ -63,6 +64,7 @@ class CompiledNetwork(NetworkSimulator):
             link_changes=self.link_changes,
             queues=self.has_queues,
             rates=self.has_rates,
+            live_changes=self.live_changes,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -124,6 +126,18 @@ class CompiledNetwork(NetworkSimulator):
         """Where the model's loop is, for the engine's."""
         return kernel.address(self.loop)
 
+    @property
+    def _at_hand(self) -> ChangeList:
+        """The changes of links that the model's loop has; of models with ``live_changes``."""
+        raise AssertionError(f"{self.name} says that it has changes")  # pragma: no cover
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        if not self.live_changes or self._topology.changes is None:
+            super().change(changes)
+        self._changes.add(self._at_hand, changes)
+        self._knows_next = False
+
     def _run(self, horizon_ps: int) -> None:
         """Run the loop up to its limit, and answer what it asks."""
         while status := kernel.run_network(self.entry, self.core, self.columns.address, horizon_ps):
@@ -169,6 +183,10 @@ class CompiledNetwork(NetworkSimulator):
         number, row0 = self.store.single_flows(size_bytes)
         first = self.add_paths(job, src, dst, channel)
         return number, first - row0
+
+    def resize_message(self, number: int, size_bytes: int) -> None:
+        """Have the flow of a table of one, which is not under way, be of another size."""
+        self.store.columns.rows["size"][self.store.columns.tables["row"][number]] = size_bytes
 
     def _bind_rows(self, table: FlowTable, job: int, src: I32, dst: I32, channel: I32) -> int:  # noqa: ARG002
         """Find the paths of a table's rows; where the first one's is."""

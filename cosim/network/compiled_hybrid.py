@@ -116,14 +116,23 @@ class CompiledHybridNetwork(CompiledNetwork):
         number, row0 = self.store.single_flows(size_bytes)
         first = self._add_rows(len(src))
         tables = self._pair.lengthen("tables", number + len(src))["number"]
+        tables[number : number + len(src)] = _NONE
         self._pair.rows["flows"][first : first + len(src)] = 1
         for which, part in enumerate(self._parts):
             mine = carrier == which
             if mine.any():
                 inner, _ = part.store.single_flows(size_bytes)
-                tables[number : number + len(src), which] = inner + np.arange(len(src))
+                tables[number : number + len(src), which][mine] = inner + np.flatnonzero(mine)
                 self._add_paths_of(which, first, mine, (job, src, dst, channel))
         return number, first - row0
+
+    def resize_message(self, number: int, size_bytes: int) -> None:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        super().resize_message(number, size_bytes)
+        for which, part in enumerate(self._parts):
+            inner = int(self._pair.tables["number"][number, which])
+            if inner != _NONE:
+                part.resize_message(inner, size_bytes)
 
     def _add_rows(self, count: int) -> int:
         first = self._ptr_used

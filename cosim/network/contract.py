@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from pydantic import model_validator
 
 from cosim.context import Context
+from cosim.doubts import Doubt
 from cosim.network.flows import I32
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import name_of
@@ -100,8 +101,8 @@ class NetworkSpec(Spec):
         """What was asked of the network that may keep a run from going on, a line each."""
         return []
 
-    def doubts(self) -> list[tuple[str, str]]:
-        """(field, why) of settings that would do otherwise on a wire, in a way that is not modelled."""
+    def doubts(self) -> list[Doubt]:
+        """Settings that would do otherwise on a wire, which is not modelled; ``what`` is the field."""
         return []
 
     def check_topology(self, topology: Topology) -> None:

@@ -56,7 +56,7 @@ class FairShareNetwork(CompiledNetwork):
 
     name = "fair_share"
     symmetric = True
-    link_changes = True
+    link_changes = live_changes = True
     has_rates = True
     loop = "run_fair"
 
@@ -81,6 +81,11 @@ class FairShareNetwork(CompiledNetwork):
         counts = self._fluid.counts
         counts["free_flow"] = counts["free_member"] = _NONE
         self._changes.fill(self._fluid.changes)
+
+    @property
+    def _at_hand(self) -> ChangeList:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return self._fluid.changes
 
     @property
     def columns(self) -> Fluid:

@@ -28,6 +28,7 @@ import numpy as np
 
 from cosim.errors import CausalityError, NetworkError
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 
@@ -40,6 +41,7 @@ class Capabilities:
     ``symmetric``: flows meet on shared links only, and nothing goes by who was first at an instant; so where
     everything looks the same from two places, everything happens at the same times there.
     ``link_changes``: links fail, slow down and come back as the topology says.
+    ``live_changes``: takes changes of links that were not known before, too, by ``change``.
     ``queues``, ``rates``: says at any instant how long queues of links are, how fast connections send.
     """
 
@@ -52,6 +54,7 @@ class Capabilities:
     link_changes: bool = False
     queues: bool = False
     rates: bool = False
+    live_changes: bool = False
 
 
 class Advance(NamedTuple):
@@ -182,6 +185,19 @@ class NetworkSimulator(ABC):
             It is not among the capabilities.
         """
         raise NetworkError(f"{self.describe().name} keeps no rates over time")
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """Have links, and what routes avoid, change: at or after the instant that was granted, in order of time.
+
+        The topology that it was opened on has ``changes``, of which there may be none.
+
+        Raises
+        ------
+        NetworkError
+            It is not among the capabilities.
+        """
+        del changes
+        raise NetworkError(f"{self.describe().name} has no links that change while it runs")
 
     def has_work(self) -> bool:
         """Whether anything will still happen that it was not told of; of networks with queues or rates."""

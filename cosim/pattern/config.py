@@ -19,7 +19,7 @@ from cosim.pattern.template import Collective
 from cosim.pattern.tree import BinomialTree
 from cosim.registry import Named, folder_of
 from cosim.spec import RateBps, Spec, TimePs
-from cosim.topology.scale_up import HostShape
+from cosim.topology.host_shape import HostShape
 
 _NAMED = Named("cosim.collectives")
 _WINDOWED = re.compile(r"direct([1-9]\d*)$")
@@ -97,12 +97,15 @@ class CollectiveConfig(Spec):
         return chosen
 
     def on_hosts(self, hosts: HostShape) -> CollectiveConfig:
-        """The section on a topology of such hosts: what it doesn't name is NCCL's, with their NICs."""
+        """The section on a topology of such hosts: with their NICs, and, where GPUs have NVLinks of a data
+        sheet's rate, what it doesn't name is NCCL's.
+        """
         found: dict[str, object] = {}
         nccl = Nccl()
         for kind in Collective:
             chosen = self.choice(kind)
-            if kind.value not in self.model_fields_set and kind in nccl.carries:
+            named = kind.value in self.model_fields_set or hosts.named_only
+            if not named and kind in nccl.carries:
                 chosen = nccl
             each = chosen if isinstance(chosen, tuple) else (chosen,)
             placed = tuple(algorithm.on_hosts(hosts) for algorithm in each)

@@ -29,7 +29,7 @@ from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective, Template
 from cosim.registry import find, names
 from cosim.spec import Spec
-from cosim.topology.scale_up import HostShape
+from cosim.topology.host_shape import HostShape
 
 
 class Algorithm(Spec):

@@ -37,6 +37,10 @@ for as long as NCCL reckons. Between hosts NICs are the topology's, each GPU's o
 Sends that are no all-to-all (their groups seldom have the GPU of the receiver's rail) have PXN where the
 topology says so (``hosts: {pxn: true}``).
 
+A GPU with several NICs has as many rings or trees more, and cuts other messages into so many parts; each
+channel takes a NIC of its own at both ends. Where GPUs have no scale-up links each is a host. Links of XGMI
+from GPU to GPU all carry a part (``mesh``).
+
 Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies;
 protocol changes between NCCL versions. Where no system's laws hold (``system: none``, or NVLinks slower than
 an A100's) ``latency``, ``nvlink_efficiency`` and ``loop_gap`` are those of a cluster of 2022: nccl-tests
@@ -51,6 +55,7 @@ import math
 from dataclasses import replace
 from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from cosim.pattern.contract import Algorithm
@@ -80,19 +85,20 @@ from cosim.pattern.nccl_wire import (
     Wire,
     whole_bytes,
 )
+from cosim.pattern.over_nics import over_nics
 from cosim.pattern.ring import Rings
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
-from cosim.topology.scale_up import HostShape
+from cosim.topology.host_shape import HostShape
 from cosim.units import PS_PER_US
 
 _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
 _RAILS = 4
 """Rings between hosts where nobody knows the NICs."""
-_CALIBRATED = {"latency", "least_latency", "nvlink_efficiency", "loop_gap"}
-"""What somebody measured, and `cosim calibrate` prints."""
+_CALIBRATED = {"latency", "least_latency", "nvlink_efficiency", "loop_gap", "buffer", "channels"}
+"""What somebody measured, and `cosim calibrate` prints; what a system's laws know nothing of."""
 CHAIN_PIECE, CHAIN_PIECES = 128 * 1024, 64
 """A broadcast's pieces follow each other down the chain: no smaller, and no more of them."""
 
@@ -124,7 +130,12 @@ class Nccl(Algorithm):
     buffer: SizeBytes = Field(
         12 * 2**20, gt=0, description="of each rank and loop: channels x chunk (24 x 512 KiB on an A100)"
     )
-    channels: int = Field(24, ge=1, le=64, description="thread blocks of a large operation on each GPU")
+    channels: int = Field(
+        24,
+        ge=1,
+        le=64,
+        description="thread blocks of a large operation on a GPU; if given, so many rings between hosts",
+    )
     rails: int | None = Field(
         None,
         ge=1,
@@ -144,7 +155,7 @@ class Nccl(Algorithm):
     system: SystemName | Literal["none"] | None = Field(
         None,
         description="whose measured laws hold inside a host; omitted: by the topology's NVLink, unless "
-        "latency, least_latency, nvlink_efficiency or loop_gap is given; none: these hold",
+        "latency, least_latency, nvlink_efficiency, loop_gap, buffer or channels is given; none: these hold",
     )
     pxn: bool = Field(
         True,
@@ -159,7 +170,14 @@ class Nccl(Algorithm):
     )
     nvls: bool = Field(True, description="an NVSwitch that can adds up (NCCL_NVLS_ENABLE)")
     protocol: ProtocolName | None = Field(None, description="this one only (NCCL_PROTO)")
-    hosts: int = Field(1, ge=1, description="of the group; found from the topology where it has hosts")
+    hosts: int = Field(
+        1, ge=0, description="of the group, 0: one for each rank; found from the topology where it has hosts"
+    )
+    gpu_nics: int = Field(1, ge=1, le=64, description="NICs of each GPU; found from the topology")
+    mesh: bool = Field(
+        False,
+        description="GPUs of a host have a link to each other one (XGMI), no switch; found from the topology",
+    )
 
     def on_hosts(self, hosts: HostShape) -> Nccl:
         """With the topology's NICs, their rate and its NVLink's laws, where they aren't given."""
@@ -170,8 +188,16 @@ class Nccl(Algorithm):
             found["alternate"] = hosts.rails
         if "network_rate" not in self.model_fields_set:
             found["network_rate"] = hosts.nic_rate_bps * hosts.nics
-        if self.system is None and not self.model_fields_set & _CALIBRATED:
+        if hosts.reckoned and "nvlink_efficiency" not in self.model_fields_set:
+            found["nvlink_efficiency"] = 1.0
+        elif self.system is None and not self.model_fields_set & _CALIBRATED:
             found["system"] = system_of(hosts.link_rate_bps)
+        if hosts.gpus == 1 and "hosts" not in self.model_fields_set:
+            found["hosts"] = 0
+        if "gpu_nics" not in self.model_fields_set:
+            found["gpu_nics"] = min(max(hosts.gpu_nics, 1), 64)
+        if "mesh" not in self.model_fields_set:
+            found["mesh"] = hosts.mesh
         return self.model_copy(update=found)
 
     @property
@@ -186,7 +212,7 @@ class Nccl(Algorithm):
         self, collective: Collective, num_ranks: int, size_bytes: int, dims: tuple[int, ...] | None
     ) -> Nccl:
         """Algorithm, protocol and hosts fixed for one operation."""
-        hosts = math.prod(dims[1:]) if dims else self.hosts
+        hosts = math.prod(dims[1:]) if dims else self.hosts or num_ranks
         found = self if hosts == self.hosts else self.model_copy(update={"hosts": hosts})
         algorithm, protocol = found.choose(collective, num_ranks, size_bytes)
         chosen = None if algorithm == "direct" else algorithm
@@ -194,8 +220,9 @@ class Nccl(Algorithm):
 
     def on_few(self, num_ranks: int, few: int) -> Nccl:
         """Of hosts with one rank hosts with one, of others with two."""
-        local = num_ranks // self.hosts if num_ranks % self.hosts == 0 else num_ranks
-        hosts = 1 if self.hosts == 1 else few // min(local, 2)
+        all_hosts = self.hosts or num_ranks
+        local = num_ranks // all_hosts if num_ranks % all_hosts == 0 else num_ranks
+        hosts = 1 if all_hosts == 1 else few // min(local, 2)
         return self.model_copy(update={"hosts": max(hosts, 1)})
 
     def choose(
@@ -211,7 +238,8 @@ class Nccl(Algorithm):
         alone = self._may_pat(collective, num_ranks)
         kind = None if law is None else law.generation
         # A group has its own GPUs' NICs, not all of its hosts'.
-        rates = self.nvlink_rate, self.network_rate * heads / (self.rails or heads)
+        nics = self.nics_of(num_ranks // self.hosts)
+        rates = self.nvlink_rate, self.network_rate * nics / (self.rails or nics)
         links = Links(self.hosts, num_ranks, *rates, alone=alone, heads=heads, generation=kind)
         best: tuple[float, AlgorithmName, ProtocolName] | None = None
         if alone:
@@ -249,6 +277,10 @@ class Nccl(Algorithm):
     def heads(self, local: int) -> int:
         """GPUs of a host by which rings or trees enter it."""
         return min(self.rails or _RAILS, local)
+
+    def nics_of(self, local: int) -> int:
+        """NICs that ``local`` GPUs of a host have: as many rings, or pairs of trees, run at once."""
+        return min(self.rails or _RAILS, local * self.gpu_nics)
 
     def _by_law(
         self, law: HostLaw, collective: Collective, num_ranks: int, size_bytes: int
@@ -291,19 +323,23 @@ class Nccl(Algorithm):
         """See :meth:`Algorithm.build`; ``costs``' delays are added to NCCL's own."""
         del chunk
         self.check(collective, num_ranks)
+        if not self.hosts:
+            placed = self.placed(collective, num_ranks, size_bytes, None)
+            return placed.build(collective, num_ranks, size_bytes, costs, reverse=reverse, root=root)
         algorithm, protocol = self.choose(collective, num_ranks, size_bytes)
         hosts = self.hosts if num_ranks % self.hosts == 0 else 1
-        wire = Wire(self, algorithm, protocol, num_ranks // hosts, costs)
-        heads = self.heads(num_ranks // hosts)
+        local = num_ranks // hosts
+        wire = Wire(self, algorithm, protocol, local, costs)
+        heads = self.heads(local)
         if collective is Collective.ALL_TO_ALL and self.pxn and hosts > 1 and heads > 1:
             template = pxn_all_to_all(num_ranks, size_bytes, hosts, heads, costs)
         elif algorithm == "direct":
             straight = SendRecv() if collective is Collective.SEND_RECV else Direct()
             template = straight.build(collective, num_ranks, size_bytes, costs, reverse=reverse)
             template = replace(template, name="nccl direct")
-        elif algorithm == "nvls":
+        elif algorithm == "nvls" or (hosts == 1 and self._mesh_ring(collective, algorithm)):
             template = Direct().build(collective, num_ranks, size_bytes, costs, reverse=reverse)
-            template = replace(template, name="nccl nvls")
+            template = replace(template, name="nccl nvls" if algorithm == "nvls" else "nccl ring")
         elif algorithm == "pat":
             template = HalvingDoubling().build(collective, num_ranks, size_bytes, costs)
             template = replace(template, name="nccl pat")
@@ -311,7 +347,10 @@ class Nccl(Algorithm):
             step = round(network_us(algorithm, protocol) * PS_PER_US)
             template = nvls_tree_template(num_ranks, size_bytes, hosts, heads, step, costs)
         elif algorithm == "tree":
-            template = tree_template(num_ranks, size_bytes, hosts, self.rails or _RAILS, self.pieces, costs)
+            template = tree_template(num_ranks, size_bytes, hosts, self.nics_of(local), self.pieces, costs)
+            if self.gpu_nics > 1:  # both trees of a pair take one NIC
+                trees = 2 * self.nics_of(local)
+                template = replace(template, channel=(template.chunk % trees // 2).astype(np.int32))
         else:
             rings = self._rings(num_ranks, hosts, costs, reverse=reverse)
             if collective is Collective.BROADCAST:
@@ -319,12 +358,18 @@ class Nccl(Algorithm):
                 template = rings.broadcast(size_bytes, root, pieces)
             else:
                 template = rings.reduce_or_gather(collective, size_bytes)
+        if hosts > 1:
+            template = over_nics(template, self.gpu_nics)
         return wire.laid(template, size_bytes)
+
+    def _mesh_ring(self, collective: Collective, algorithm: AlgorithmName) -> bool:
+        """Rings over all links of a mesh carry on each what a direct exchange does, which stands for them."""
+        return self.mesh and algorithm == "ring" and collective in Direct.carries
 
     def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
         if hosts == 1:
             return Rings(num_ranks, 1, costs, reverse=reverse, name="nccl ring")
         local = num_ranks // hosts
-        channels = self.heads(local)
-        order = ring_orders(hosts, local, channels, alternate=self.alternate or False)
+        channels = self.channels if "channels" in self.model_fields_set else self.nics_of(local)
+        order = ring_orders(hosts, local, channels, alternate=self.alternate or False, mesh=self.mesh)
         return Rings(num_ranks, channels, costs, reverse=reverse, order=order, name="nccl ring")

@@ -7,7 +7,7 @@ import numpy as np
 from cosim.pattern.template import I32
 
 
-def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool) -> I32:
+def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool, mesh: bool = False) -> I32:
     """int32[channels, hosts * local]: rings host by host, each entering a host by another of its NICs.
 
     Where a NIC has two GPUs or more a ring enters by one of them and leaves by another, all hosts alike, and
@@ -20,7 +20,11 @@ def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool) -> I3
     and leave by another GPU's NIC (PXN) where NVLinks have a channel's rate to spare; rails are kept so, too.
     """
     enter = np.arange(channels) * local // channels
-    inside = (enter[:, None] - np.arange(local)[None, :]) % local
+    far = np.arange(local)
+    # Where each two GPUs have a link of their own: 0, 1, -1, 2, -2 ... from where a ring enters. Such paths
+    # from all of an even number of GPUs take each link once, each way.
+    steps = np.where(far % 2, (far + 1) // 2, -(far // 2)) if mesh else -far
+    inside = (enter[:, None] + steps[None, :]) % local
     turned = alternate and local < 2 * channels
     ways = np.stack([inside, inside[:, ::-1] if turned else inside], axis=1)
     host = np.arange(hosts)

@@ -43,11 +43,11 @@ def rank_parents(hosts: int, local: int, tree: int, leader: int) -> list[int]:
 
 
 def tree_template(
-    num_ranks: int, size_bytes: int, hosts: int, rails: int, pieces: int, costs: Costs
+    num_ranks: int, size_bytes: int, hosts: int, nics: int, pieces: int, costs: Costs
 ) -> Template:
     """An all-reduce over pairs of trees; one block is one piece on its way up and down all of them."""
     local = num_ranks // hosts
-    pairs = min(rails, local) if hosts > 1 else 1
+    pairs = nics if hosts > 1 else 1
     trees = [
         rank_parents(hosts, local, tree, pair * local // pairs) for pair in range(pairs) for tree in (0, 1)
     ]

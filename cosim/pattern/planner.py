@@ -12,14 +12,14 @@ from cosim.answers import check_answer
 from cosim.context import HERE, Context
 from cosim.errors import AlgorithmError
 from cosim.pattern.assemble import alone
-from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.config import CollectiveConfig, one_algorithm
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
 from cosim.pattern.template import I32, Collective, Template, has_data
-from cosim.topology.scale_up import HostShape
+from cosim.topology.host_shape import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""
@@ -44,6 +44,7 @@ class Planner:
         hosts: HostShape | None = None,
     ) -> None:
         self.config = config if config is not None else CollectiveConfig()
+        self._given = self.config, hosts
         if hosts is not None:
             self.config = self.config.on_hosts(hosts)
         costs = self.config.costs
@@ -92,6 +93,21 @@ class Planner:
         if plan is None:
             plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims, turn)
         return plan
+
+    def with_algorithm(self, collective: str, algorithm: str) -> Planner:
+        """A planner of the same section, where an algorithm carries a collective.
+
+        Raises
+        ------
+        AlgorithmError
+            There is no such algorithm.
+        """
+        config, hosts = self._given
+        try:
+            chosen = one_algorithm(algorithm, self.context.base)
+        except ValueError as error:
+            raise AlgorithmError(f"{collective}: {error}") from None
+        return Planner(config.model_copy(update={collective: chosen}), self.context, hosts)
 
     def _make(
         self,

@@ -124,7 +124,7 @@ def build(profile: Profile, gpu: Gpu, place: str = "profile") -> Workload:
             f" {len(profile.programs)} {'class' if len(profile.programs) == 1 else 'classes'} of ranks,"
             f" {flops / 1e12:.4g} TFLOP a rank (the busiest), by torch {made.get('torch', '?')}",
         ),
-        invented=(
+        assumed=(
             *(
                 f"computation timed for {gpu.name} ({gpu.source}), {d}: {gpu.trust(cast('DType', d))}"
                 for d in dtypes

@@ -22,6 +22,7 @@ from cosim.protocol.replay_log import LoggedAdvance, LogReader, LogWriter, Recor
 from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
 from cosim.protocol.settings import FailurePolicy, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.units import NEVER
 
 _say = logging.getLogger("cosim.protocol").warning
 
@@ -254,20 +255,23 @@ class RecoveringSession:
         budget = int(self._policy.budget_s * 1e6)
         for one in plan.advances:
             paths, flows, starts = one.paths if one.paths.end else None, one.flows, one.starts
+            horizon = one.horizon_ps
             while True:
-                parts = advance_parts(paths, flows, starts, one.horizon_ps, budget, self.most_bytes)
+                parts = advance_parts(paths, flows, starts, horizon, budget, self.most_bytes)
                 _, answers = self._session.exchange(parts)
                 self.replays += 1
                 came = sum(len(answer.id) for answer in answers)
-                moved = came or answers[-1].granted_ps > granted
+                moved = came or answers[-1].granted_ps > granted or flows is not None or starts is not None
                 done, granted = done + came, answers[-1].granted_ps
                 digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
-                # A round has no horizon of its own: it is over when as much has completed as had.
-                if done >= one.completions if one.is_round else granted >= one.horizon_ps:
+                if granted == one.horizon_ps and done >= one.completions:
                     break
-                if not moved and flows is None and starts is None:
-                    return granted, digest  # it stands still short of the plan: the caller sees it differ
-                # The server stopped early (a wall budget): it goes on with nothing new.
+                if granted > one.horizon_ps or not (moved or horizon < NEVER):
+                    return granted, digest  # it stands beside the plan: the caller sees it differ
+                # Further rounds of the instant have no horizon of their own: what completes in them stops it.
+                if granted == one.horizon_ps:
+                    horizon = NEVER
+                # Else the server stopped early (a wall budget): it goes on with nothing new.
                 paths, flows, starts = None, None, None
         return granted, digest
 

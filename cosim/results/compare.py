@@ -88,6 +88,8 @@ class Comparison:
         the compute models' errors.
     said
         The same in words, one sentence first.
+    doubtful
+        ``a`` or ``b``, and what can make it wrong by more than its interval.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class Comparison:
     rows: tuple[Row, ...]
     faster: tuple[tuple[str, float], ...] = ()
     said: Said | None = None
+    doubtful: tuple[tuple[str, str], ...] = ()
 
     @property
     def different(self) -> tuple[Row, ...]:
@@ -208,6 +211,9 @@ def compare(a: Summary | ComparableRun | str | Path, b: Summary | ComparableRun 
         rows=tuple(_rows(summary_a, summary_b)),
         faster=tuple(_faster(summary_a.jobs, summary_b.jobs)),
         said=differences(_told(a), _told(b)),
+        doubtful=tuple(
+            (name, str(doubt)) for name, one in (("a", summary_a), ("b", summary_b)) for doubt in one.doubts
+        ),
     )
 
 

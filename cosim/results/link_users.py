@@ -13,6 +13,8 @@ import numpy as np
 
 from cosim.engine.records import I64, Records
 from cosim.results.pair_paths import MOST_PAIRS, pair_paths
+from cosim.results.sharing import job_rates
+from cosim.results.spread import carried_in, spread
 
 MOST_OF_A_LINK = 4
 MOST_SHARED = 6
@@ -26,8 +28,9 @@ class LinkUsers:
     and the largest of each job there, in the order of links: endpoints ``src`` and ``dst``, payload
     ``size_bytes``, and whose job (-1: not one job's).
 
-    Of the busiest links that several jobs use: int64[rows] ``shared_link`` and ``shared_job``, and what
-    arrived of that job by that link over time, int64[rows, bins of the traffic].
+    Of the busiest links that several jobs use: int64[rows] ``shared_link`` and ``shared_job``, and what that
+    job sent over that link over time, int64[rows, bins of the traffic]: from messages where they are kept,
+    else as :mod:`cosim.results.spread` has it.
     """
 
     pairs: I64
@@ -38,7 +41,7 @@ class LinkUsers:
     job: I64
     shared_link: I64
     shared_job: I64
-    shared_bytes: I64
+    shared_sent_bytes: I64
 
 
 def note_link_users(records: Records) -> None:
@@ -93,9 +96,26 @@ def _shared(records: Records, sent: I64, links: I64, job: I64, pair: I64) -> tup
     several = np.flatnonzero(jobs_on > 1)
     busiest = several[np.argsort(-records.links.link_bytes[several], kind="stable")[:MOST_SHARED]]
     rows = used[np.isin(used[:, 0], busiest)]
-    sizes = records.traffic.size_bytes
-    found = [sizes[:, sent[pair[(links == link) & (job == one)]]].sum(axis=1) for link, one in rows.tolist()]
-    return rows[:, 0], rows[:, 1], np.array(found, np.int64).reshape(len(rows), len(sizes))
+    found = [
+        _over_time(records, one, rows[rows[:, 0] == one, 1], sent, links, job, pair)
+        for one in np.unique(rows[:, 0]).tolist()
+    ]
+    bins = len(records.traffic.size_bytes)
+    return rows[:, 0], rows[:, 1], np.concatenate([np.zeros((0, bins), np.int64), *found])
+
+
+def _over_time(records: Records, link: int, jobs: I64, sent: I64, links: I64, job: I64, pair: I64) -> I64:
+    """What each of ``jobs`` sent over a link: int64[jobs, bins of the traffic]."""
+    traffic, topology = records.traffic, records.topology
+    edges = np.arange(len(traffic.size_bytes) + 1, dtype=np.int64) * traffic.bin_ps
+    if records.messages is not None:
+        rates = job_rates(records, records.messages, link, edges)[jobs]
+        return np.rint(rates * traffic.bin_ps / 8e12).astype(np.int64)
+    mine = links == link
+    arrived = [traffic.size_bytes[:, sent[pair[mine & (job == one)]]].sum(axis=1) for one in jobs.tolist()]
+    rate = topology.link_rate_bps[[link]].astype(np.float64)
+    carried = carried_in(records.links.busy_ps[:, [link]], records.links.bin_ps, rate, edges)
+    return spread(np.array(arrived, np.int64), carried)
 
 
 def _job_of_endpoints(records: Records) -> I64:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.doubts import in_a_line
 from cosim.results.render.page import Page
 from cosim.results.summary import Summary
 
@@ -137,6 +138,11 @@ class NetworkComparison:
             if last[i] < last[j] and mine[i] > mine[j]
         ]
 
+    @property
+    def doubtful(self) -> list[tuple[DesignResult, str]]:
+        """Results that can be wrong by more than their interval, and why."""
+        return [(one, in_a_line(one.summary.doubts)) for one in self.results if one.summary.doubts]
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
@@ -144,6 +150,9 @@ class NetworkComparison:
             "designs": [
                 {"design": name, "time_ps": {n: self.times(n)[k] for n in self.networks}}
                 for k, name in enumerate(self.designs)
+            ],
+            "doubtful": [
+                {"design": one.design, "network": one.network, "why": why} for one, why in self.doubtful
             ],
             "collectives": [
                 {

@@ -11,6 +11,7 @@ import numpy as np
 
 from cosim.results.fronts import front
 from cosim.results.quantities import QUANTITIES
+from cosim.results.render.doubts_page import MARK, points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 
 _SHOWN = 12
@@ -35,6 +36,8 @@ class TriedPoint:
         All of its runs were in the store.
     level
         The fidelity at which it was run last, from 0.
+    doubtful
+        What can make it wrong by more than its interval; empty where nothing is known.
     """
 
     labels: tuple[str, ...]
@@ -43,6 +46,7 @@ class TriedPoint:
     error: str = ""
     stored: bool = False
     level: int = 0
+    doubtful: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ class SearchRun:
                     "error": one.error,
                     "stored": one.stored,
                     "level": one.level,
+                    "doubtful": one.doubtful,
                     "front": one.labels in chosen,
                 }
                 for one in self.tried
@@ -146,8 +151,10 @@ class SearchRun:
 
     def page(self) -> Page:
         """The sections of the page, for text and for HTML."""
-        sections = [Section([Lines([*self._counts(), self._verdict()])])]
         shown = self.ranked if len(self.objectives) == 1 else self.front
+        winner = [f"the best, {' / '.join(one.labels)}, is doubtful" for one in shown[:1] if one.doubtful]
+        sections = points_section((" / ".join(one.labels), one.doubtful) for one in self.tried)
+        sections.append(Section([Lines([*self._counts(), self._verdict(), *winner])]))
         if shown:
             rows = [self._head(shown[0]), *(self._row(one) for one in shown[:_SHOWN])]
             sections.append(Section([PageTable(rows, left=tuple(range(len(self.axes))))]))
@@ -196,7 +203,8 @@ class SearchRun:
         cells = [QUANTITIES[name].show(value) for name, value in one.values.items()]
         name = self.objectives[0]
         bound = self._first.show(one.bounds[name]) if name in one.bounds else "-"
-        return [*one.labels, *cells, *([] if len(self.objectives) > 1 else [bound])]
+        labels = [*one.labels[:-1], one.labels[-1] + (f" {MARK}" if one.doubtful else "")]
+        return [*labels, *cells, *([] if len(self.objectives) > 1 else [bound])]
 
     @property
     def _first(self) -> Any:

@@ -81,7 +81,7 @@ def sharing(
         link=link,
         link_name=records.topology.link_name(link),
         link_rate_bps=float(records.topology.link_rate_bps[link]),
-        rate_bps=_rates(records, messages, link, edges),
+        rate_bps=job_rates(records, messages, link, edges),
         iteration_end_ps=tuple(map(iteration_ends, records.iteration_end_ps)),
         iteration_ps=tuple(
             iteration_times(ends, job.start_ps)
@@ -90,8 +90,10 @@ def sharing(
     )
 
 
-def _rates(records: Records, messages: MessageRecords, link: int, edges_ps: I64) -> F64:
-    """Of each job over a link in each bin, scaled down where all are more than it carries."""
+def job_rates(records: Records, messages: MessageRecords, link: int, edges_ps: I64) -> F64:
+    """Bits per second of each job over a link in each bin, float64[jobs, bins]; scaled down where all are
+    more than it carries.
+    """
     capacity = float(records.topology.link_rate_bps[link])
     over = _over(records.topology, messages, link)
     start, end, size = (column[over] for column in (messages.start_ps, messages.end_ps, messages.size_bytes))

@@ -119,7 +119,7 @@ ADDED_COLUMNS = {
     "pair_latency_ps": "int64[W]: of all links of it",
     "shared_link": "int64[V]: the busiest links that several jobs use, a row for each job there",
     "shared_job": "int64[V]",
-    "shared_bytes": "int64[V, B]: what arrived by it in each bin of the traffic",
+    "shared_sent_bytes": "int64[V, B]: what it sent over the link in each bin of the traffic",
 }
 """Columns that runs written before 2026-11-22 don't have."""
 
@@ -278,7 +278,7 @@ def _pair_columns(records: Records) -> dict[str, Array]:
     }
 
 
-_SHARED = ("link", "job", "bytes")
+_SHARED = ("link", "job", "sent_bytes")
 
 
 def _user_columns(records: Records) -> dict[str, Array]:

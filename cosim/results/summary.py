@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
+from cosim.doubts import Doubt
 from cosim.engine.records import JobInfo, Records
 from cosim.errors import InputError
 from cosim.faults.training import Lifetime
@@ -42,7 +43,7 @@ from cosim.workload.program import Workload
 
 I64 = NDArray[np.int64]
 
-FORMAT = 1
+FORMAT = 2
 
 _PARTS = ("compute", "communication", "exposed", "exposed_astra", "host_alone", "idle")
 """What a span is made of, by the names of :class:`JobSummary` and of ``Breakdown``."""
@@ -104,8 +105,8 @@ class JobSummary:
         stream of the busiest rank). Waiting between pipeline stages is not in it, so it is a lower bound.
     free_communication_iteration_ps, free_communication_speedup
         The same for one iteration, on average; how many times faster the job would be at most.
-    read, ignored, invented
-        What was read, ignored and invented to make the workload, each with its count.
+    read, ignored, assumed
+        What was read, ignored and assumed to make the workload, each with its count.
     folding
         Which ranks were simulated once and multiplied, and why others were not; empty where none was to be.
     training
@@ -158,7 +159,7 @@ class JobSummary:
     stragglers: tuple[Straggler, ...]
     read: tuple[str, ...]
     ignored: tuple[str, ...]
-    invented: tuple[str, ...]
+    assumed: tuple[str, ...]
     folding: tuple[str, ...] = ()
     training: Lifetime | None = None
     error: tuple[float, float] | None = None
@@ -226,7 +227,7 @@ class Summary:
     traffic: TrafficSummary
     warnings: tuple[str, ...]
     topology_report: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """What was read, ignored and invented to make the topology, where it was imported."""
+    """What was read, ignored and assumed to make the topology, where it was imported."""
     queues: QueueSummary | None = None
     overlap: Overlap | None = None
     fast_forward: FastForward | None = None
@@ -235,6 +236,8 @@ class Summary:
     """What the load balancer did, where there is one."""
     scheduling: Scheduling | None = None
     """Who waited, and what was decided, where there is a queue or a scheduler."""
+    doubts: tuple[Doubt, ...] = ()
+    """What can make this answer wrong by more than its interval."""
 
     def to_json(self) -> dict[str, Any]:
         """A dict of plain values; tuples become lists once it is written."""
@@ -284,7 +287,12 @@ def _adapter() -> TypeAdapter[Summary]:
 
 
 def summarize(
-    records: Records, *, name: str = "", warnings: Sequence[str] = (), top_links: int = 10
+    records: Records,
+    *,
+    name: str = "",
+    warnings: Sequence[str] = (),
+    doubts: Sequence[Doubt] = (),
+    top_links: int = 10,
 ) -> Summary:
     """What ``records`` say. ``warnings`` of whoever set the run up come before those that the run itself
     gives rise to.
@@ -322,7 +330,7 @@ def summarize(
         warnings=(*warnings, *_own_warnings(records)),
         topology_report={
             name: tuple(records.topology.info[name])
-            for name in ("read", "ignored", "invented")
+            for name in ("read", "ignored", "assumed")
             if name in records.topology.info
         },
         queues=summarize_queues(records.topology, records.links),
@@ -330,6 +338,7 @@ def summarize(
         fast_forward=summarize_fast_forward(records.links),
         balancing=records.links.balancing,
         scheduling=records.info.get("scheduling"),
+        doubts=tuple(doubts),
     )
 
 
@@ -439,7 +448,7 @@ def _job(
         stragglers=stragglers,
         read=job.workload.report.read,
         ignored=job.workload.report.ignored,
-        invented=job.workload.report.invented,
+        assumed=job.workload.report.assumed,
         folding=tuple(records.info.get("folding", ())),
         training=records.info.get("training", {}).get(job.name),
         error=job.workload.error,

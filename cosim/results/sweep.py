@@ -60,7 +60,8 @@ Column = tuple[str, ...]
 @dataclass(frozen=True)
 class Trial:
     """One run: its choice on each axis, its seed, and its measures; or why it could not go on. ``run`` is its
-    id in the sweep's store, for ``cosim runs show``; empty where it is in none.
+    id in the sweep's store, for ``cosim runs show``; empty where it is in none. ``doubtful`` is what can make
+    it wrong by more than its interval.
     """
 
     labels: tuple[str, ...]
@@ -69,6 +70,7 @@ class Trial:
     digest: str
     error: str = ""
     run: str = ""
+    doubtful: str = ""
 
     @property
     def is_infeasible(self) -> bool:
@@ -186,6 +188,11 @@ class SweepRun:
         """The runs of one choice on every axis."""
         return cell_of(list(self.values(labels, measure).values()))
 
+    def doubtful(self, labels: tuple[str, ...]) -> str:
+        """What is doubtful about a choice, on any seed; empty where nothing is."""
+        found = (one.doubtful for one in self.runs if one.labels == labels and one.doubtful)
+        return "; ".join(dict.fromkeys(found))
+
     @property
     def columns(self) -> tuple[Column, ...]:
         """Choices on all axes but the first, in order."""
@@ -251,6 +258,11 @@ class SweepRun:
                 how: [{"labels": list(one.labels), "seed": one.seed, "error": one.error} for one in runs]
                 for how, runs in (("failed", self.failed), ("infeasible", self.infeasible))
             },
+            "doubtful": [
+                {"labels": list(one.labels), "seed": one.seed, "why": one.doubtful}
+                for one in self.runs
+                if one.doubtful
+            ],
             "store": self.store,
             "stored": [
                 {"labels": list(one.labels), "seed": one.seed, "run": one.run} for one in self.runs if one.run
@@ -277,7 +289,7 @@ class SweepRun:
 
     @cached_property
     def trials(self) -> Table:
-        """A row for each run: its label on each axis, seed, measures (NaN where it failed), digest, error."""
+        """A row for each run: labels, seed, measures (NaN where it failed), doubts, digest, error."""
         columns: dict[str, Array | Labels] = {}
         for k, (axis, labels) in enumerate(self.axes):
             columns[axis] = Labels(
@@ -287,6 +299,7 @@ class SweepRun:
         for measure in self.measures:
             values = [run.measures.get(measure, math.nan) for run in self.runs]
             columns[MEASURES[measure].column(measure)] = np.array(values, np.float64)
+        columns["doubtful"] = np.array([run.doubtful for run in self.runs], np.str_)
         columns["digest"] = np.array([run.digest for run in self.runs], np.str_)
         columns["error"] = np.array([run.error for run in self.runs], np.str_)
         texts = {MEASURES[measure].column(measure): MEASURES[measure].text for measure in self.measures}
@@ -304,9 +317,16 @@ class SweepRun:
 
     def trials_csv(self) -> str:
         """A row for each run; times in picoseconds, sizes in bytes."""
-        head = [*(name for name, _ in self.axes), "seed", *self.measures, "digest", "error"]
+        head = [*(name for name, _ in self.axes), "seed", *self.measures, "doubtful", "digest", "error"]
         rows = [
-            [*t.labels, t.seed, *(t.measures.get(m, "") for m in self.measures), t.digest, t.error]
+            [
+                *t.labels,
+                t.seed,
+                *(t.measures.get(m, "") for m in self.measures),
+                t.doubtful,
+                t.digest,
+                t.error,
+            ]
             for t in self.runs
         ]
         return _csv([head, *rows])

@@ -10,6 +10,7 @@ import numpy as np
 from cosim.context import Context
 from cosim.topology.contract import Fabric, RoutingSpec
 from cosim.topology.graph import I64, Topology
+from cosim.topology.host_shape import HostShape
 
 
 class Builder:
@@ -67,6 +68,7 @@ class Builder:
         dims: tuple[int, ...] = (),
         place_of: I64 | None = None,
         info: Mapping[str, Any] | None = None,
+        hosts: HostShape | None = None,
     ) -> Topology:
         """The topology, routed by ``routing``; ``context`` is what the topology is built in."""
         counts = [len(entry[0]) for entry in self._links]
@@ -94,4 +96,5 @@ class Builder:
             dims=dims or (self.num_endpoints,),
             info=dict(info or {}),
             scale_up=scale_up if scale_up.any() else None,
+            hosts=hosts,
         )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cosim.errors import TopologyError
 from cosim.topology.changes import LinkChanges
 from cosim.topology.checked_paths import checked_paths
+from cosim.topology.host_shape import HostShape
 from cosim.units import PS_PER_S, format_time
 
 MOST_LATENCY_PS = 1000 * PS_PER_S
@@ -104,6 +105,8 @@ class Topology:
         int32[L], in a part of a topology: the number of each link in the whole; None: this is the whole.
     changes
         Links that fail, slow down and come back; None: they don't.
+    hosts
+        What its hosts have, where the builder knows more than links marked as scale-up say.
 
     Examples
     --------
@@ -132,6 +135,7 @@ class Topology:
     scale_up: NDArray[np.bool_] | None = None
     link_number: I32 | None = None
     changes: LinkChanges | None = None
+    hosts: HostShape | None = None
 
     def __post_init__(self) -> None:
         """Refuse what times can't be worked out with."""

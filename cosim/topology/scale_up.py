@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
 from cosim.topology.graph import I64, Topology
+from cosim.topology.host_shape import HostShape
 
 
 def scale_up_links(topology: Topology) -> NDArray[np.bool_]:
@@ -41,44 +40,67 @@ def domains(topology: Topology) -> I64:
             return label[: topology.num_endpoints]
 
 
-@dataclass(frozen=True, slots=True)
-class HostShape:
-    """What the hosts of a topology have: GPUs, NICs, bits per second of a GPU's scale-up link and of a
-    NIC; ``rails``: the NICs lead to several switches; ``link_latency_ps``: from a GPU to the nearest other
-    over scale-up links.
-    """
-
-    gpus: int
-    nics: int
-    link_rate_bps: float
-    nic_rate_bps: float
-    rails: bool = False
-    link_latency_ps: int = 0
+def host_domains(topology: Topology) -> I64 | None:
+    """The scale-up domain of each endpoint: int64[endpoints]; None: there are none, or all are in one."""
+    hosts = topology.hosts
+    if hosts is not None and 1 < hosts.gpus < topology.num_endpoints:
+        return np.arange(topology.num_endpoints, dtype=np.int64) // hosts.gpus
+    if topology.scale_up is None or topology.scale_up.all():
+        return None
+    label = domains(topology)
+    return None if (label == label[0]).all() or len(np.unique(label)) == len(label) else label
 
 
 def host_shape(topology: Topology) -> HostShape | None:
-    """The first host's; None: no links are marked as scale-up, or nothing leads out of it."""
-    if topology.scale_up is None or topology.scale_up.all():
+    """As the topology says it; else the first host's, by its links.
+
+    Where no link is marked as scale-up each GPU is a host of its own, if it hangs on its fabric by several
+    links. None: it has one, or nothing leads out of a host.
+    """
+    if topology.hosts is not None:
+        return topology.hosts
+    if topology.scale_up is None:
+        return _lone_gpu(topology)
+    if topology.scale_up.all():
         return None
     label = domains(topology)
     inside = np.flatnonzero(label == label[0])
     if len(inside) < _LEAST:
         return None
     from_gpu = np.isin(topology.link_src, inside)
-    nics = np.unique(topology.link_dst[from_gpu & ~topology.scale_up])
-    nics = nics[nics >= topology.num_endpoints]
-    out = np.isin(topology.link_src, nics) & (topology.link_dst >= topology.num_endpoints)
+    uplinks = from_gpu & ~topology.scale_up & (topology.link_dst >= topology.num_endpoints)
+    nics = np.unique(topology.link_dst[uplinks])
+    others = np.isin(topology.link_dst, nics) & (topology.link_src < topology.num_endpoints) & ~from_gpu
+    if others.any():  # GPUs hang on the fabric's switches themselves: a link is a NIC
+        out, count = uplinks, int(uplinks.sum())
+    else:
+        out = np.isin(topology.link_src, nics) & (topology.link_dst >= topology.num_endpoints)
+        count = len(nics)
     rate = topology.link_rate_bps
-    if not len(nics) or not out.any():
+    if not count or not out.any():
         return None
     return HostShape(
         len(inside),
-        len(nics),
+        count,
         float(rate[from_gpu & topology.scale_up].max()),
-        float(rate[out].sum()) / len(nics),
+        float(rate[out].sum()) / count,
         len(np.unique(topology.link_dst[out])) > 1,
         _to_nearest_ps(topology, inside),
+        max(count // len(inside), 1),
     )
+
+
+def _lone_gpu(topology: Topology) -> HostShape | None:
+    """Of a GPU with several links to switches, and none to other GPUs."""
+    own = topology.link_src == 0
+    if not own.any() or (topology.link_dst[own] < topology.num_endpoints).any():
+        return None
+    rate = topology.link_rate_bps[own]
+    nics = int((rate == rate.max()).sum())
+    if nics < _LEAST:
+        return None
+    switches = len(np.unique(topology.link_dst[own]))
+    return HostShape(1, nics, 0.0, float(rate.max()), switches > 1, 0, nics, named_only=True)
 
 
 def _to_nearest_ps(topology: Topology, inside: I64) -> int:

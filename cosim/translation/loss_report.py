@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 from cosim.errors import InputError
 
-Section = Literal["written", "lost", "approximated", "left out", "invented"]
+Section = Literal["written", "lost", "approximated", "left out", "assumed"]
 MOVED_STREAMS = "operations on other streams"
 """What a report calls operations that the target runs on another stream than the scenario."""
-SECTIONS: tuple[Section, ...] = ("written", "lost", "approximated", "left out", "invented")
+SECTIONS: tuple[Section, ...] = ("written", "lost", "approximated", "left out", "assumed")
 
 
 class TranslationError(InputError):
@@ -60,9 +60,9 @@ class LossReport:
         """Labels, which no result depends on."""
         self._add("left out", what, count, why)
 
-    def invented(self, what: str, count: int, why: str = "") -> None:
+    def assumed(self, what: str, count: int, why: str = "") -> None:
         """Something that the target needs and the scenario doesn't say."""
-        self._add("invented", what, count, why)
+        self._add("assumed", what, count, why)
 
     def _add(self, section: Section, what: str, count: int, why: str) -> None:
         if count:

@@ -60,4 +60,4 @@ def number(source: Source, by: By = "auto") -> Numbering:
 
 def report_idle(numbers: Numbering, report: LossReport, how: str) -> None:
     """Say how endpoints without a rank are told."""
-    report.invented("endpoints without a rank", sum(seat is None for seat in numbers.seat), how)
+    report.assumed("endpoints without a rank", sum(seat is None for seat in numbers.seat), how)

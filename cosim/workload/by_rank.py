@@ -13,7 +13,7 @@ from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Pee
 
 NOTHING = Operation("nothing", OpKind.COMPUTE, NO_STREAM)
 """What a rank without operations has."""
-NOTHING_IS_INVENTED = "a computation of 0 for a rank without operations"
+NOTHING_IS_ASSUMED = "a computation of 0 for a rank without operations"
 
 
 def rank_workload(
@@ -28,7 +28,7 @@ def rank_workload(
 
     Ranks with the same operations share a program; one without any computes for 0 ps.
     """
-    report.invented(NOTHING_IS_INVENTED, sum(not own for own in operations))
+    report.assumed(NOTHING_IS_ASSUMED, sum(not own for own in operations))
     programs, program_of = share_programs([own or (NOTHING,) for own in operations])
     mesh = mesh if mesh is not None else DeviceMesh({"rank": len(operations)})
     return Workload(name, mesh, programs, program_of, report.build(), rendezvous)

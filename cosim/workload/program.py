@@ -131,7 +131,7 @@ class Workload:
     program_of
         int32[ranks].
     report
-        What was read, ignored and invented to make it.
+        What was read, ignored and assumed to make it.
     error
         Relative error of an iteration time, one sigma, where computation was worked out by a compute model:
         common to jobs of its GPU, and the job's own; None: durations are what they are.

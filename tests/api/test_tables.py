@@ -78,7 +78,7 @@ def test_a_sweeps_trials_and_cells_are_tables() -> None:
     axes = {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}}
     done = cosim.sweep(TEXT, axes, seeds=2, measures=["iteration", "exposed"])
     frame = done.trials.to_pandas()
-    assert list(frame.columns) == ["rate", "seed", "iteration_ps", "exposed", "digest", "error"]
+    assert list(frame.columns) == ["rate", "seed", "iteration_ps", "exposed", "doubtful", "digest", "error"]
     assert isinstance(frame["rate"].dtype, pd.CategoricalDtype)
     means = frame.groupby("rate", observed=True)["iteration_ps"].mean()
     assert means.to_dict() == {"80Gbps": 6 * MS / 10, "160Gbps": 3 * MS / 10}

@@ -64,7 +64,7 @@ def alone(network: NetworkSimulator) -> Replay:
 def environment() -> tuple[CoSimEnvironment, list[int]]:
     """An environment beside nothing, and the instants that are looked at."""
     looked: list[int] = []
-    return CoSimEnvironment(looked.append, lambda horizon: horizon), looked
+    return CoSimEnvironment(looked.append, lambda horizon, _: horizon), looked
 
 
 def test_the_network_runs_to_simpys_next_event_and_no_further() -> None:
@@ -97,7 +97,7 @@ def test_what_completes_on_the_way_to_simpys_next_event_happens_before_it() -> N
     assert seen == [(1_400_000, 0), (2_800_000, 1), (4_200_000, 2)]
 
 
-def test_an_instant_comes_after_all_else_that_simpy_has_at_that_time() -> None:
+def test_an_instants_bookkeeping_comes_before_all_else_that_simpy_has_at_that_time() -> None:
     env, looked = environment()
     order: list[str] = []
 
@@ -111,7 +111,7 @@ def test_an_instant_comes_after_all_else_that_simpy_has_at_that_time() -> None:
     env.wake(50)
     env.process(process())
     env.run()
-    assert order == ["process, 0 looked at", "process again, 0 looked at"]
+    assert order == ["process, 1 looked at", "process again, 1 looked at"]
     assert looked == [50]
 
 

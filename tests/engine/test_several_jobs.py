@@ -126,7 +126,7 @@ def test_a_job_starts_when_it_is_told_and_only_then(model: type, release: str) -
 
 @either_release
 def test_iterations_roll_on_rank_by_rank(release: str) -> None:
-    """A sender needs no word from the receiver, and runs ahead; no barrier is invented."""
+    """A sender needs no word from the receiver, and runs ahead; no barrier is assumed."""
     work = workload([compute(PS_PER_US), send(1, 50, 0)], [recv(0, 50), compute(10 * PS_PER_US, 0)])
     records = run(
         one_dimension("Ring", 2, latency_ps=0), job(work, iterations=4), release=release,

@@ -77,7 +77,7 @@ def test_htsim_mistakes(old: str, new: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "x.cm").write_text(CM.replace(old, new))
     if says == "0 bytes":  # not a mistake: htsim's triggers reach any node
         work = HtsimWorkload(path="x.cm").build(Context(tmp_path))
-        assert "2 x a message of 0 bytes that carries a trigger to another node" in work.report.invented
+        assert "2 x a message of 0 bytes that carries a trigger to another node" in work.report.assumed
         return
     with pytest.raises(WorkloadError) as wrong:
         HtsimWorkload(path="x.cm").build(Context(tmp_path))
@@ -102,8 +102,8 @@ def test_a_barrier_waits_for_all_that_fire_it(tmp_path: Path) -> None:
     [
         ("", "flow.txt: the file is empty"),
         ("2\n0 1 3 100 8 0\n", "flow.txt:2: the file ends after 1 of 2 flows"),
-        ("1\n0 1 3 100 8 0\n0 1 3 100 8 0\n", "flow.txt:3: more than the 1 flows"),
-        ("1\n0 1 3 100 8\n", "flow.txt:2: '0 1 3 100 8'"),
+        ("2\n0 1 3 100 8 0\n0 1 3 8 0\n", "flow.txt:3: '0 1 3 8 0'"),
+        ("1\n0 1 3 100\n", "flow.txt:2: '0 1 3 100'"),
         ("1\n0 0 3 100 8 0\n", "flow.txt:2: a flow from 0 to 0"),
         ("1\n0 1 3 100 8 1e999999999\n", "flow.txt:2: 8 bytes at 1e999999999 s"),
         ("1\n0 1 3 100 8 -1\n", "flow.txt:2: 8 bytes at -1 s"),
@@ -115,6 +115,54 @@ def test_flow_list_mistakes(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError) as wrong:
         FlowListWorkload(path="flow.txt").build(Context(tmp_path))
     assert says in str(wrong.value)
+
+
+def test_conweave_s_lines_have_no_port_and_prose_may_follow(tmp_path: Path) -> None:
+    (tmp_path / "flow.txt").write_text("2\n0 1 3 200000000 2\n1 2 3 200000000 2\n\nFirst line: # of flows\n")
+    work = FlowListWorkload(path="flow.txt").build(Context(tmp_path))
+    sends = [op for program in work.programs for op in program.operations if op.kind is OpKind.SEND]
+    assert [op.size_bytes for op in sends] == [200_000_000] * 2
+    waits = [op for program in work.programs for op in program.operations if op.kind is OpKind.COMPUTE]
+    assert {op.duration_ps for op in waits} == {2 * 10**12}
+    assert "line behind the flows" in work.report.ignored
+    assert work.report.doubts == ()
+
+
+def test_flows_that_ns3_does_not_read_are_a_doubt(tmp_path: Path) -> None:
+    (tmp_path / "flow.txt").write_text("1\n0 1 3 100 8 0\n0 1 3 100 8 0\nsrc0 dst0\n")
+    work = FlowListWorkload(path="flow.txt").build(Context(tmp_path))
+    (doubt,) = work.report.doubts
+    assert "has 1 flows more than the 1 that its first line says" in doubt.why
+    assert work.report.read == ("flow",)
+
+
+def test_flows_go_between_the_hosts_of_their_topology(tmp_path: Path) -> None:
+    (tmp_path / "topology.txt").write_text(
+        "4 1 3\n0\n" + "".join(f"0 {k} 100Gbps 1us 0\n" for k in (1, 2, 3))
+    )
+    (tmp_path / "flow.txt").write_text("1\n3 1 3 100 8 0\n")
+    work = FlowListWorkload(path="flow.txt", topology="topology.txt").build(Context(tmp_path))
+    assert work.program(2).operations[0].peer.rank == 0
+    (tmp_path / "flow.txt").write_text("1\n3 0 3 100 8 0\n")
+    with pytest.raises(WorkloadError, match="names node 0, which is no host"):
+        FlowListWorkload(path="flow.txt", topology="topology.txt").build(Context(tmp_path))
+
+
+def test_messages_of_a_connection_go_in_order(tmp_path: Path) -> None:
+    lines = [
+        "0->1 id 1 msg start 0 size 100",
+        "0->1 id 2 msg 1 start 0 size 7",
+        "0->1 id 1 msg 2 start 0 size 50",
+    ]
+    (tmp_path / "m.cm").write_text("\n".join(["Nodes 2", "Connections 3", *lines]))
+    work = HtsimWorkload(path="m.cm").build(Context(tmp_path))
+    sends = [op for op in work.program(0).operations if op.kind is OpKind.SEND]
+    assert [(op.size_bytes, len(op.deps)) for op in sends] == [(100, 0), (7, 0), (50, 1)]
+    assert work.program(0).operations[sends[2].deps[0]].size_bytes == 100
+    assert "3 x message of a connection" in work.report.read
+    (tmp_path / "m.cm").write_text("Nodes 2\nConnections 1\n0->1 msg start 0 size 1")
+    with pytest.raises(WorkloadError, match=r"m\.cm:3: a message of no connection"):
+        HtsimWorkload(path="m.cm").build(Context(tmp_path))
 
 
 def test_flows_are_the_same_wherever_a_file_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,10 +177,10 @@ def test_a_report_carries_the_uncertainty() -> None:
     shape = {"layers": 1, "hidden": 64, "heads": 1, "vocabulary": 64, "sequence": 64}
     for gpu, words in ((A100_80GB, "calibrated on 774 iterations"), (V100_SXM2, "uncalibrated")):
         (line,) = (
-            Transformer.model_validate({**shape, "gpu": gpu, "dtype": "fp16"}).build(HERE).report.invented
+            Transformer.model_validate({**shape, "gpu": gpu, "dtype": "fp16"}).build(HERE).report.assumed
         )
         assert words in line
-    assert "+-8%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.invented[0]
+    assert "+-8%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.assumed[0]
 
 
 def test_the_fastest_tile_is_taken_and_a_long_inner_size_is_split() -> None:

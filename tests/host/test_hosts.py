@@ -84,9 +84,9 @@ def test_gaps_are_the_gpus_to_wait_and_no_kernels_own() -> None:
 
 def test_a_job_says_what_issues_its_operators() -> None:
     named = Transformer.model_validate({**SHAPE, "gpu": "h100-sxm", "host": "gpt-fast-2023"})
-    assert "issued by gpt-fast-2023: gpt-fast decoding" in named.build(HERE).report.invented[0]
+    assert "issued by gpt-fast-2023: gpt-fast decoding" in named.build(HERE).report.assumed[0]
     own = Transformer.model_validate({**SHAPE, "gpu": "h100-sxm"})
-    assert "issued by" not in own.build(HERE).report.invented[0]
+    assert "issued by" not in own.build(HERE).report.assumed[0]
 
 
 def test_a_host_is_a_file_of_ones_own(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove
 from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import I64, Collective
-from cosim.topology.scale_up import HostShape
+from cosim.topology.host_shape import HostShape
 from tests.pattern.uncontended import exits_ns
 from tests.validation.nccl_tables import LARGE, TABLES, predicted, rows_of
 

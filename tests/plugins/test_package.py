@@ -31,7 +31,7 @@ print(json.dumps({
     "starts": {job.name: job.start_ps for job in run.records.jobs},
     "compute": {job.name: job.compute.mean_ps for job in run.summary.jobs},
     "endpoints": {job.name: job.endpoints.tolist() for job in run.records.jobs},
-    "notes": {job.name: job.workload.report.invented for job in run.records.jobs},
+    "notes": {job.name: job.workload.report.assumed for job in run.records.jobs},
     "sizes": {job.name: job.workload.report.read for job in run.records.jobs},
     "files": translation.files,
 }))

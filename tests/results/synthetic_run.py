@@ -133,7 +133,7 @@ class Builder:
     def job(self) -> JobInfo:
         program = Program("all", self.operations)
         mesh = DeviceMesh({"dp": self.ranks})
-        report = ImportReport(invented=("peak FLOP/s",))
+        report = ImportReport(assumed=("peak FLOP/s",))
         workload = Workload("toy", mesh, (program,), np.zeros(self.ranks, np.int32), report)
         # Rank r sits on endpoint ranks - 1 - r, so that mixing the two up shows.
         endpoints = np.arange(self.ranks, dtype=np.int32)[::-1].copy()

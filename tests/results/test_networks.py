@@ -15,10 +15,15 @@ from cosim.results.networks import DesignResult, NetworkComparison, ranks, spear
 
 def answer(design: str, network: str, iteration_ps: int, collective_ps: int) -> DesignResult:
     collective: Any = SimpleNamespace(
-        collective="all_reduce", algorithm="ring", group_size=4, size_bytes=1000, mean_ps=collective_ps
+        doubts=(),
+        collective="all_reduce",
+        algorithm="ring",
+        group_size=4,
+        size_bytes=1000,
+        mean_ps=collective_ps,
     )
     job = SimpleNamespace(iteration_mean_ps=iteration_ps)
-    summary: Any = SimpleNamespace(jobs=(job,), collectives=(collective,), end_ps=0)
+    summary: Any = SimpleNamespace(doubts=(), jobs=(job,), collectives=(collective,), end_ps=0)
     return DesignResult(design, network, summary)
 
 

@@ -185,7 +185,7 @@ def test_summary_survives_json() -> None:
 
 def test_json_of_another_shape_is_refused_and_the_key_named() -> None:
     data = summarize(example().records()).to_json()
-    with pytest.raises(InputError, match="format 1"):
+    with pytest.raises(InputError, match="format 2"):
         Summary.from_json(data | {"format": 7})
     del data["jobs"][0]["idle"]
     with pytest.raises(InputError, match=r"jobs\.0\.idle"):

@@ -90,15 +90,15 @@ def test_changing_iterations_and_interruption_are_shown() -> None:
     assert "INTERRUPTED (Ctrl-C)" in page
 
 
-def test_what_an_import_read_ignored_and_invented_is_shown() -> None:
+def test_what_an_import_read_ignored_and_assumed_is_shown() -> None:
     summary = summarize(example().records())
-    assert "workload of gpt\n  invented: peak FLOP/s\n" in render(summary)
+    assert "workload of gpt\n  assumed: peak FLOP/s\n" in render(summary)
     said = tuple(f"{n} x k{n}" for n in range(1, 11))
-    job = dataclasses.replace(summary.jobs[0], read=said, ignored=("tensors",), invented=())
+    job = dataclasses.replace(summary.jobs[0], read=said, ignored=("tensors",), assumed=())
     page = render(dataclasses.replace(summary, jobs=(job,)))
     assert f"workload of {job.name}\n  read: 1 x k1, 2 x k2" in page
     assert "8 x k8, and 2 more in --json\n  ignored: tensors\n\n" in page + "\n"
-    assert "invented" not in page
+    assert "assumed" not in page
 
 
 def test_columns_line_up() -> None:

@@ -144,7 +144,7 @@ def test_flow_lists_read_by_columns_and_line_by_line_are_the_same(
         (one.name, one.operations) for one in wanted.programs
     ]
     assert (found.program_of == wanted.program_of).all()
-    assert found.report.invented == wanted.report.invented
+    assert found.report.assumed == wanted.report.assumed
 
 
 @pytest.mark.parametrize(

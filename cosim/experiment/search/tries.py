@@ -80,6 +80,7 @@ class Tries:
             error or broken(self._design, values),
             stored,
             level,
+            "; ".join(dict.fromkeys(trial.doubtful for trial in trials if trial.doubtful)),
         )
 
     def _values(self, one: KnownPoint, trials: Sequence[Trial]) -> dict[str, float]:

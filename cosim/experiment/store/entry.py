@@ -42,6 +42,8 @@ class StoreEntry:
         When, UTC, as ISO 8601 has it.
     parts
         Hash of each file of its folder, by name.
+    doubtful
+        What can make it wrong by more than its interval.
     """
 
     id: str
@@ -56,6 +58,7 @@ class StoreEntry:
     seconds: float
     created: str
     parts: dict[str, str] = field(default_factory=dict)
+    doubtful: str = ""
 
     @property
     def seed(self) -> int:

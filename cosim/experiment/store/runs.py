@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cosim.doubts import in_a_line
 from cosim.errors import InputError, Location
 from cosim.experiment.store.entry import StoreEntry, from_bytes, to_bytes
 from cosim.experiment.store.place import StorePlace, place_of
@@ -298,6 +299,7 @@ def kept(
         seconds=round(seconds, 3),
         created=now.isoformat(timespec="seconds"),
         parts={name: _hash(content) for name, content in parts.items()},
+        doubtful="" if summary is None else in_a_line(summary.doubts),
     )
     return NewRun(entry, parts)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from cosim.doubts import in_a_line
 from cosim.errors import CosimError, InfeasibleError, InputError, RemoteError
 from cosim.experiment.alone import run_alone
 from cosim.experiment.build import build
@@ -115,7 +116,8 @@ class _Made:
         if self.summary is None:
             return Trial(task.labels, task.seed, {}, "", self.error)
         measures = {name: MEASURES[name].of(self.summary, self.alone or {}) for name in task.measures}
-        return Trial(task.labels, task.seed, measures, self.summary.digest)
+        doubtful = in_a_line(self.summary.doubts)
+        return Trial(task.labels, task.seed, measures, self.summary.digest, doubtful=doubtful)
 
 
 def _simulated(task: Task) -> _Made:
@@ -170,7 +172,7 @@ def _stored(
         return Trial(task.labels, task.seed, {}, "", entry.error, entry.id)
     if all(name in entry.measures for name in task.measures):
         measures = {name: entry.measures[name] for name in task.measures}
-        return Trial(task.labels, task.seed, measures, entry.digest, "", entry.id)
+        return Trial(task.labels, task.seed, measures, entry.digest, "", entry.id, entry.doubtful)
     return None  # a network that reports none of it: running it says so
 
 

@@ -88,7 +88,7 @@ class ChakraWorkload(WorkloadSpec):
         if self.dims is not None:
             mesh = DeviceMesh({dim_axis(d): self.dims[d] for d in reversed(range(len(self.dims)))})
         if self.rendezvous:
-            report.invented("a request of 8 KiB before each message (rendezvous)")
+            report.assumed("a request of 8 KiB before each message (rendezvous)")
         return rank_workload(path.name, operations, report, rendezvous=self.rendezvous, mesh=mesh)
 
     def _groups(self, path: Path, context: Context, report: ReportBuilder) -> Groups:
@@ -141,7 +141,7 @@ class ChakraWorkload(WorkloadSpec):
             )
         elif wanted > 1 == len(files):
             reject_rank_dependent(read_trace(files[0])[1], str(files[0]))
-            report.invented(f"{files[0].name} runs on all {wanted} ranks")
+            report.assumed(f"{files[0].name} runs on all {wanted} ranks")
             return files * wanted
         return files[:wanted]
 
@@ -222,7 +222,7 @@ def _separate_sizes(
     highest = max(tag for _, _, tag in channels)
     pairs = sorted({(key[2], size) for key in several for size in channels[key][0]})
     tag_of = {pair: highest + 1 + number for number, pair in enumerate(pairs)}
-    report.invented(
+    report.assumed(
         "a tag per size where sizes share source, destination and tag: ASTRA-sim pairs by size too",
         len(several),
     )

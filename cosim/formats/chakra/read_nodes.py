@@ -164,7 +164,7 @@ class _NodeReader:
             used.add("tensor_size")
         elif node.type in (NodeType.METADATA_NODE, NodeType.INVALID_NODE):
             operation = Operation(node.name, OpKind.COMPUTE, NO_STREAM, deps)
-            self.report.invented(f"{NodeType.Name(node.type)} takes no time")
+            self.report.assumed(f"{NodeType.Name(node.type)} takes no time")
         else:
             raise attributes.error(
                 f"unknown node type {node.type}", f"types are {', '.join(NodeType.keys())}"
@@ -188,7 +188,7 @@ class _NodeReader:
 
     def _duration(self, node: Node) -> int:
         if node.duration_micros == 0:
-            self.report.invented("1 ns for a duration of 0, as ASTRA-sim")
+            self.report.assumed("1 ns for a duration of 0, as ASTRA-sim")
             return PS_PER_NS
         duration = node.duration_micros * PS_PER_US
         if duration > NEVER:
@@ -203,9 +203,7 @@ class _NodeReader:
         if attributes.integer("comm_size") is not None:
             raise attributes.error("a communication with comm_size on the CPU", "set is_cpu_op to false")
         kind = NodeType.Name(node.type)
-        self.report.invented(
-            f"{kind} on the CPU without comm_size: a call on the host, its duration replayed"
-        )
+        self.report.assumed(f"{kind} on the CPU without comm_size: a call on the host, its duration replayed")
         return self._compute(node, deps, CPU_STREAM)
 
     def _memory(self, node: Node, deps: tuple[int, ...], attributes: Attributes, stream: str) -> Operation:
@@ -224,7 +222,7 @@ class _NodeReader:
         own, other = ("comm_src", "comm_dst") if sends else ("comm_dst", "comm_src")
         mine = attributes.integer(own)
         if mine is None:
-            self.report.invented(f"{own} is the rank itself where it is absent")
+            self.report.assumed(f"{own} is the rank itself where it is absent")
         elif mine != rank:
             raise attributes.error(
                 f"{'sends' if sends else 'receives'} for rank {mine}, but stands in the trace of rank {rank}",
@@ -239,7 +237,7 @@ class _NodeReader:
             )
         tag = attributes.integer("comm_tag")
         if tag is None:
-            self.report.invented("comm_tag 0 where it is absent")
+            self.report.assumed("comm_tag 0 where it is absent")
         return Operation(
             node.name,
             OpKind.SEND if sends else OpKind.RECV,
@@ -263,7 +261,7 @@ class _NodeReader:
                 f"there are: {', '.join(CollectiveCommType.Name(value) for value in COLLECTIVES)}",
             )
         if collective == "broadcast":
-            self.report.invented("BROADCAST is simulated, from the group's first rank (ASTRA-sim replays it)")
+            self.report.assumed("BROADCAST is simulated, from the group's first rank (ASTRA-sim replays it)")
         size = 0 if collective == "barrier" else self._size(attributes, "comm_size")
         ranks, axes = self._group(attributes)
         return Operation(
@@ -303,7 +301,7 @@ class _NodeReader:
                 )
             return ranks, ()
         if name == "":
-            self.report.invented("all ranks as the group where there is no pg_name")
+            self.report.assumed("all ranks as the group where there is no pg_name")
         return None, self._axes(attributes)
 
     def _axes(self, attributes: Attributes) -> tuple[str, ...]:

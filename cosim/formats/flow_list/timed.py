@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.files.import_report import ReportBuilder
 from cosim.network.flows import I64
-from cosim.workload.by_rank import NOTHING, NOTHING_IS_INVENTED, program_names
+from cosim.workload.by_rank import NOTHING, NOTHING_IS_ASSUMED, program_names
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Workload
 from cosim.workload.table import OperationTable, TablePrograms
 
@@ -43,7 +43,7 @@ class TimedFlows:
         busy = np.zeros(num_ranks, np.bool_)
         busy[self.src] = busy[self.dst] = True
         idle = np.flatnonzero(~busy)
-        report.invented(NOTHING_IS_INVENTED, len(idle))
+        report.assumed(NOTHING_IS_ASSUMED, len(idle))
         begins = np.union1d(np.flatnonzero(busy), idle[:1])  # the first rank of each program
         program_of = np.full(num_ranks, np.searchsorted(begins, idle[0]) if len(idle) else 0, np.int32)
         program_of[busy] = np.searchsorted(begins, np.flatnonzero(busy))

@@ -9,10 +9,12 @@
     1->2 id 2 trigger 1 size 65536
     trigger id 1 oneshot
 
-``start`` is in picoseconds. A flow starts at a time or by a trigger; it fires at most one trigger when its
-sender is done (all of it acknowledged), and one when its receiver has all of it. A ``oneshot`` trigger
-starts its flows when it is fired, a ``barrier`` of count n when it has been fired n times, a ``multishot``
-one flow each time. As htsim's ``connection_matrix.cpp`` reads them (github.com/Broadcom/csg-htsim).
+``msg``, maybe with a number, says that a flow is a message of the connection of its ``id``: a connection
+sends its messages in order, one after the other (uet-htsim). ``start`` is in picoseconds. A flow starts at
+a time or by a trigger; it fires at most one trigger when its sender is done (all of it acknowledged), and
+one when its receiver has all of it. A ``oneshot`` trigger starts its flows when it is fired, a ``barrier``
+of count n when it has been fired n times, a ``multishot`` one flow each time. As htsim's
+``connection_matrix.cpp`` reads them (github.com/Broadcom/csg-htsim).
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class HtsimConnection:
     send_done: int = 0
     recv_done: int = 0
     priority: int | None = None
+    message: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ _FIELDS = {
     "send_done_trigger": "send_done",
     "recv_done_trigger": "recv_done",
     "prio": "priority",
+    "msg": "message",
     "start": "start_ps",
 }
 _HEADER = ("Nodes", "Connections", "Triggers", "Failures")
@@ -158,6 +162,10 @@ class _MatrixReader:
             name = _FIELDS.get(word)
             if name is None or name in said:
                 raise self._wrong(f"{word[:60]!r}", f"each of {', '.join(_FIELDS)} at most once")
+            if word == "msg" and not "".join(tokens[at + 1 : at + 2]).isdigit():
+                said[name] = 0  # a number may follow, or none
+                at += 1
+                continue
             if at + 1 == len(tokens):
                 raise self._wrong(f"{word!r} is the last word", f"{word} NUMBER")
             least = 0 if word in ("size", "start", "prio") else 1
@@ -165,6 +173,8 @@ class _MatrixReader:
             at += 2
         if "size_bytes" not in said:
             raise self._wrong("a connection without size", "size BYTES")
+        if "message" in said and "flow_id" not in said:
+            raise self._wrong("a message of no connection", "msg goes with id NUMBER")
         if ("start_ps" in said) == ("trigger" in said):
             raise self._wrong("a connection starts at a time or by a trigger", "start PS, or trigger NUMBER")
         return HtsimConnection(**ends, **said)

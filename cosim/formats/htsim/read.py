@@ -1,9 +1,10 @@
 """Kind ``htsim``: a connection matrix as a workload: a SEND and a RECV for each flow, triggers as
 dependencies.
 
-Where a trigger is fired by a flow's receiver and starts a flow of that node, or by a sender that starts its
-own next one, a dependency says it. htsim's triggers reach any node at once; between nodes a message of 0
-bytes carries them here. A sender is done when its message has arrived (there: when it has been acknowledged).
+Messages of one connection (``msg``) leave one after the other, in the file's order. Where a trigger is
+fired by a flow's receiver and starts a flow of that node, or by a sender that starts its own next one, a
+dependency says it. htsim's triggers reach any node at once; between nodes a message of 0 bytes carries them
+here. A sender is done when its message has arrived (there: when it has been acknowledged).
 """
 
 from __future__ import annotations
@@ -57,15 +58,22 @@ class _Maker:
     def workload(self) -> Workload:
         flows = self._matrix.connections
         fired, triggers = self._fired_by(), {t.number: t for t in self._matrix.triggers}
-        for at in self._order(fired, triggers):
+        order, before = self._order(fired, triggers), self._messages_before()
+        for at in order:
             flow = flows[at]
             waits = [self._arrival(flow.src, source) for source in fired.get(flow.trigger, ())]
+            if at in before and (before[at], False) in self._ended:
+                waits.append(self._ended[before[at], False])
             waits += self._operations.wait(flow.src, at, flow.start_ps or 0)
             ends = self._operations.message(f"flow {at}", flow.src, flow.dst, flow.size_bytes, waits)
             self._ended[at, False], self._ended[at, True] = ends
         self._report.read("flow", len(flows))
         self._report.read("trigger", len(triggers))
-        self._report.ignored("id of a flow", sum(flow.flow_id > 0 for flow in flows))
+        self._report.read("message of a connection", sum(flow.message is not None for flow in flows))
+        if before:
+            self._report.assumed("a connection's next message leaves when the one before has arrived")
+        ids = sum(flow.flow_id > 0 and flow.message is None for flow in flows)
+        self._report.ignored("id of a flow", ids)
         priorities = sum(flow.priority is not None for flow in flows)
         self._report.ignored("prio of a flow (a job has a priority)", priorities)
         self._report.ignored("failure of a link", len(self._matrix.failures))
@@ -79,12 +87,24 @@ class _Maker:
         if where == node:
             return self._ended[source]
         if flow.dst == node:
-            self._report.invented("a trigger that a sender fires is fired by the receiver, which it starts")
+            self._report.assumed("a trigger that a sender fires is fired by the receiver, which it starts")
             return self._ended[at, True]
-        self._report.invented("a message of 0 bytes that carries a trigger to another node")
+        self._report.assumed("a message of 0 bytes that carries a trigger to another node")
         ended = [self._ended[source]]
         _, received = self._operations.message(f"trigger of {at}", where, node, 0, ended)
         return received
+
+    def _messages_before(self) -> dict[int, int]:
+        """Of each message the one that its connection sends before it."""
+        last: dict[tuple[int, int, int], int] = {}
+        before: dict[int, int] = {}
+        for at, flow in enumerate(self._matrix.connections):
+            if flow.message is not None:
+                connection = flow.flow_id, flow.src, flow.dst
+                if connection in last:
+                    before[at] = last[connection]
+                last[connection] = at
+        return before
 
     def _fired_by(self) -> dict[int, list[_Fired]]:
         fired: dict[int, list[_Fired]] = defaultdict(list)

@@ -58,7 +58,7 @@ class Infrastructure:
         if not self.instances:
             for name, device in self.devices.items():
                 self.instances[name] = Component(name, 1, device.where)
-                report.invented(f"one instance of device {name}: the files have no instances")
+                report.assumed(f"one instance of device {name}: the files have no instances")
         self._check_instances()
         self._infer_counts()
 
@@ -208,7 +208,7 @@ class Infrastructure:
         ]:
             if component.count is None:
                 component.count = least.get(id(component), 1)
-                self.report.invented(f"{component.count} {label}, the least that edges need")
+                self.report.assumed(f"{component.count} {label}, the least that edges need")
 
     def _component(self, device: Device, name: str, edge: Edge) -> Component:
         if name not in device.components:

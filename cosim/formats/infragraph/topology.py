@@ -87,7 +87,7 @@ class InfraGraph(TopologySpec):
         for kind, count in Counter(kind for _, kind in nodes).items():
             report.read(kind, count)
         report.read("link", len(edges))
-        report.invented("bandwidths are each way: InfraGraph doesn't say")
+        report.assumed("bandwidths are each way: InfraGraph doesn't say")
         name = f"infragraph {Path(self.file[0]).stem}"
         return builder.topology(
             name, self.routing, context, endpoints_forward=self.endpoints_forward, info=report.as_dict()
@@ -120,7 +120,7 @@ class InfraGraph(TopologySpec):
             if latency is None:
                 latency = self.latency
                 if "latency" not in self.model_fields_set:
-                    report.invented(
+                    report.assumed(
                         f"no latency of link {link}: the file has none (latencies: {{{bare}: ...}})"
                     )
             links[link] = rate, latency
@@ -148,7 +148,7 @@ class InfraGraph(TopologySpec):
             if self.rate is not None:
                 report.ignored(f"GT/s of link {link}, which are no rate without lanes")
         if self.rate is not None:
-            report.invented(f"rate of link {link}: the scenario's rate")
+            report.assumed(f"rate of link {link}: the scenario's rate")
         return self.rate
 
 

@@ -1,4 +1,4 @@
-"""One server as NCCL sees it, read from its topology XML: GPUs, what forwards, links and network ports."""
+"""One server as NCCL or RCCL sees it, read from its topology XML: GPUs, what forwards, links and ports."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from cosim.units import PS_PER_US
 GBPS = 8e9
 """One of NCCL's GB/s in bits per second."""
 _NVLINK = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (70, 20.0), (60, 18.0), (0, 20.0))
+_XGMI = (("gfx90a", 36.0), ("910", 36.0), ("gfx94", 48.0), ("94", 48.0), ("", 24.0))
+"""GB/s of one link by how a GPU's ``gcn`` begins (RCCL's ``graph/topo.h``; 910 was its name of gfx90a)."""
 _LANE = {2.5: 0.1875, 5.0: 0.375, 8.0: 0.75, 16.0: 1.5, 32.0: 3.0, 64.0: 6.0}
 _UNSAID_SPEED = 8.0
 """NCCL's for a ``link_speed`` that it doesn't know, such as an empty one (``kvDictPciGen``: 60, Gen3)."""
 _LOCAL, _UNSAID_CPU = 5000.0, 10.0
-_GPU_CLASS, _NIC_CLASS = "0x03", "0x02"
-"""Display controllers and network controllers, of PCI's codes."""
+_GPU_CLASS, _NIC_CLASS = ("0x03", "0x12"), "0x02"
+"""Display controllers and accelerators, network controllers, of PCI's codes."""
 _INTEL = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
 PCI_COST, _TO_CPU, _BETWEEN_CPUS = 4, 8, 64
 """What routing counts such links as; an NVLink is 1. NCCL's order: PCI switches, one CPU, several."""
@@ -31,14 +33,15 @@ _KNOWN = {
         "busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed",
         "link_width",
     ),
-    "gpu": ("dev", "sm", "rank", "gdr"),
+    "gpu": ("dev", "sm", "gcn", "arch", "rank", "gdr"),
     "nvlink": ("target", "count", "tclass"),
+    "xgmi": ("target", "count", "tclass"),
     "nic": (),
     "net": (
         "name", "dev", "speed", "port", "latency", "guid", "maxconn", "gdr", "coll", "keep", "index",
     ),
 }  # fmt: skip
-_UNUSED = ("host_hash", "affinity", "guid", "maxconn", "gdr", "coll", "keep", "version", "index")
+_UNUSED = ("arch", "host_hash", "affinity", "guid", "maxconn", "gdr", "coll", "keep", "version", "index")
 
 
 @dataclass(eq=False)
@@ -49,6 +52,8 @@ class NcclSystem:
     others: list[str] = field(default_factory=list)
     links: list[tuple[str, str, float, int, int]] = field(default_factory=list)
     ports: list[tuple[str, float, int]] = field(default_factory=list)
+    scale_up: dict[tuple[str, str], float] = field(default_factory=dict)
+    """bit/s of NVLinks or XGMI links from a GPU to another, or to the NVSwitch; from both sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ class _SystemReader:
         self, root: Element, ports: Sequence[str] | None, speeds: Speeds, report: ReportBuilder
     ) -> None:
         self.ports, self.speeds, self.report, self.server = ports, speeds, report, NcclSystem()
-        self._nvlinks: list[tuple[str, int, Element]] = []
+        self._nvlinks: list[tuple[str, float, Element]] = []
+        """GPU, GB/s of one of its links, the element."""
         self._gpu_at: dict[str, str] = {}
         self._buses: set[str] = set()
         self._joined: list[str] = []
@@ -175,10 +181,13 @@ class _SystemReader:
         if kind.startswith(_GPU_CLASS):
             name = self.server.gpus[self._filled[bus]] = f"gpu{self._filled[bus]}"
             self.report.read("GPU")
-            self.report.invented("GPUs by the class of their PCI device, in the order of bus numbers")
+            self.report.assumed("GPUs by the class of their PCI device, in the order of bus numbers")
             if self.speeds.nvlink_rate_bps is None:
-                self.report.invented(
-                    "no NVLinks of such GPUs: the file has none (nvlink_rate adds an NVSwitch)"
+                self.report.doubt(
+                    "topology",
+                    "GPUs have no NVLinks: the file has them as PCI devices only, so they reach each other "
+                    "over PCI and CPUs",
+                    "nvlink_rate, as 450GB/s of an H100 or 300GB/s of an A100; or a file that NCCL dumped",
                 )
             else:
                 self._joined.append(name)
@@ -200,7 +209,7 @@ class _SystemReader:
         self.server.others.append(port)
         speed = self.speeds.port_rate_bps
         if speed is None:
-            self.report.invented("speed of a network port: that of its NIC's PCI link (port_rate)")
+            self.report.assumed("speed of a network port: that of its NIC's PCI link (port_rate)")
             speed = pci_rate
         self._unsaid_ports += 1
         self.server.links.append((nic, port, speed, 0, PCI_COST))
@@ -218,7 +227,7 @@ class _SystemReader:
         text = element.text("link_speed", "").strip()
         found = re.match(r"([0-9]{1,3}(?:\.[0-9])?) GT/s", text)
         if not text:
-            self.report.invented(f"link_speed of PCI devices without one: {_UNSAID_SPEED:g} GT/s, as NCCL")
+            self.report.assumed(f"link_speed of PCI devices without one: {_UNSAID_SPEED:g} GT/s, as NCCL")
         lane = _LANE.get(float(found.group(1)) if found else 0.0 if text else _UNSAID_SPEED)
         if lane is None:
             speeds = ", ".join(f"{speed:g}" for speed in _LANE)
@@ -241,8 +250,17 @@ class _SystemReader:
         self._gpu_at[bus] = name
         for child in element.children:
             if child.tag == "nvlink":
-                self._note(child)
-                self._nvlinks.append((name, element.integer("sm", 10, 999), child))
+                sm = element.integer("sm", 10, 999)
+                each = next(rate for least, rate in _NVLINK if sm >= least)
+            elif child.tag == "xgmi":
+                gcn = element.text("gcn", "").lower()
+                if not gcn:
+                    self.report.assumed("XGMI links of GPUs without gcn: 24 GB/s, as RCCL")
+                each = next(rate for begin, rate in _XGMI if gcn.startswith(begin))
+            else:
+                continue
+            self._note(child)
+            self._nvlinks.append((name, each, child))
         return name
 
     def _net(self, element: Element, nic: str) -> None:
@@ -264,31 +282,30 @@ class _SystemReader:
         self.server.ports.append((name, speed, latency))
 
     def _nvlink(self) -> None:
-        """NVLinks to a switch, or between two GPUs, added up; each such pair is listed from both sides."""
-        rates: dict[tuple[str, str], float] = {}
-        for gpu, sm, element in self._nvlinks:
+        """NVLinks and XGMI links, added up; a pair of GPUs is listed from both sides."""
+        rates = self.server.scale_up
+        for gpu, each, element in self._nvlinks:
             count = element.integer("count", 1, 1024)
             target = element.text("target").lower()
             peer = self._gpu_at.get(target)
-            if peer is None and not element.text("tclass", "").startswith("0x0680"):
-                raise element.wrong(
-                    "is neither a GPU of this file nor (tclass 0x068000) an NVSwitch", "target"
-                )
+            switch = element.tag == "nvlink" and element.text("tclass", "").startswith("0x0680")
+            if peer is None and not switch:
+                nvlink = "is neither a GPU of this file nor (tclass 0x068000) an NVSwitch"
+                raise element.wrong(nvlink if element.tag == "nvlink" else "is no GPU of this file", "target")
             if peer == gpu:  # Azure's ncv4-topo.xml; NCCL makes a link of it that no path takes
                 self.report.ignored("NVLink from a GPU to itself")
                 continue
-            self.report.read("NVLink", count)
-            each = next(rate for least, rate in _NVLINK if sm >= least)
+            self.report.read("NVLink" if element.tag == "nvlink" else "XGMI link", count)
             key = (gpu, peer or "nvswitch")
-            rates[key] = rates.get(key, 0.0) + each * count
+            own = self.speeds.nvlink_rate_bps
+            rates[key] = own or rates.get(key, 0.0) + each * count * GBPS
         for gpu in self._joined:
-            rates[gpu, "nvswitch"] = 0.0
+            rates[gpu, "nvswitch"] = self.speeds.nvlink_rate_bps or 0.0
         if any(peer == "nvswitch" for _, peer in rates):
             self.server.others.append("nvswitch")
         for (gpu, peer), rate in sorted(rates.items()):
             if peer == "nvswitch" or gpu < peer or (peer, gpu) not in rates:
-                bps = self.speeds.nvlink_rate_bps or rate * GBPS
-                self.server.links.append((gpu, peer, bps, self.speeds.nvlink_latency_ps, 1))
+                self.server.links.append((gpu, peer, rate, self.speeds.nvlink_latency_ps, 1))
 
 
 def _cpu_rate(cpu: Element, report: ReportBuilder) -> float:
@@ -299,7 +316,7 @@ def _cpu_rate(cpu: Element, report: ReportBuilder) -> float:
     if arch == "arm64":
         return 6.0
     if "vendor" not in cpu.attributes:
-        report.invented(f"links between CPUs: {_UNSAID_CPU:g} GB/s, as the file doesn't name them")
+        report.assumed(f"links between CPUs: {_UNSAID_CPU:g} GB/s, as the file doesn't name them")
         return _UNSAID_CPU
     vendor = cpu.text("vendor")
     if vendor == "AuthenticAMD":
@@ -319,7 +336,7 @@ def _devices(element: Element) -> Iterator[Element]:
 
 def _class_of(device: Element, speeds: Speeds) -> str:
     """Of a PCI device without children."""
-    unsaid = {"gpu": _GPU_CLASS, "nic": _NIC_CLASS}.get(speeds.unclassed or "", "")
+    unsaid = {"gpu": _GPU_CLASS[0], "nic": _NIC_CLASS}.get(speeds.unclassed or "", "")
     return device.text("class", "") or unsaid
 
 

@@ -1,10 +1,11 @@
-"""NCCL's topology XML: one server as NCCL sees it, several of them joined at their network ports.
+"""NCCL's and RCCL's topology XML: one server as NCCL sees it, several of them joined at their network ports.
 
 NCCL writes it with ``NCCL_TOPO_DUMP_FILE``. GPUs become endpoints in the order of their ranks; CPUs, PCI
 switches, NICs and the NVSwitch forward. What a link carries is what NCCL reckons with, in each direction
 (NCCL's ``graph/topo.h`` and ``topo.cc``, 10^9 bytes a second):
 
 ==========================  =====================================================================
+XGMI                        count x 48 (gfx94x), 36 (gfx90a), 24 (older), from GPU to GPU
 NVLink                      count x 18 (sm 60), 20 (70 to 80), 12 (86), 20.6 (90), 40.1 (100 on)
 PCI                         link_width x 0.1875, 0.375, 0.75, 1.5, 3, 6 for 2.5, 5, 8, 16, 32, 64 GT/s,
                             three quarters of what the lanes carry
@@ -18,6 +19,10 @@ Files that clouds ship (Azure's azhpc-images, AWS's aws-ofi-nccl) leave out what
 PCI device of class 0x03 is a GPU then, numbered in the order of bus numbers, one of class 0x02 a NIC with one
 port; a link speed that is empty is Gen3's. What only the machine knows comes from the scenario:
 ``nvlink_rate`` joins such GPUs by an NVSwitch, ``port_rate`` is the speed of such a NIC's port.
+
+``nccl`` knows the NICs, and takes links of such rates to carry what they say. With ``nvlink_rate`` given it
+takes them for a data sheet's, and has the laws that were measured. Of several NICs that are equally near each
+channel takes one (``routing: by_channel``, the default here).
 
 All NVSwitches of a server are one, as in NCCL. Routing prefers as NCCL does: NVLink, PCI switches only, over
 a CPU, over several (NVL, PIX and PXB, PHB, SYS); so a message to another server leaves by the nearest NIC, or
@@ -41,8 +46,10 @@ from cosim.files.import_report import ReportBuilder
 from cosim.files.located_xml import read_xml
 from cosim.formats.nccl_topology.system import PCI_COST, NcclSystem, Speeds, read_server
 from cosim.topology.builder import Builder
-from cosim.topology.contract import Count, Latency, Rate, TopologySpec
+from cosim.topology.contract import Count, Latency, Rate, Routing, TopologySpec
 from cosim.topology.graph import I64, Topology
+from cosim.topology.host_shape import HostShape
+from cosim.topology.routings import ByChannelSpec
 
 MAX_NODES = 1 << 20
 
@@ -62,6 +69,9 @@ class NcclTopology(TopologySpec):
     network_latency: Latency = Field(0, description="Latency from a network port to its switch.")
     port_rate: Rate | None = Field(
         None, description="Rate of the port of a NIC for which the file has none; omitted: its PCI link's."
+    )
+    routing: Routing = Field(
+        default_factory=ByChannelSpec, description="by_channel, shortest, ecmp or dmodk."
     )
     unclassed: Literal["gpu", "nic"] | None = Field(
         None, description="What PCI devices are of which the file doesn't say the class; omitted: refused."
@@ -100,6 +110,29 @@ class NcclTopology(TopologySpec):
             context,
             dims=(len(gpus), self.servers) if self.servers > 1 else (),
             info=report.as_dict(),
+            hosts=self._hosts(server),
+        )
+
+    def _hosts(self, server: NcclSystem) -> HostShape:
+        """What algorithms ask for."""
+        links, gpus = server.scale_up, len(server.gpus)
+        own: dict[str, float] = {}
+        for (gpu, _), rate in links.items():
+            own[gpu] = own.get(gpu, 0.0) + rate
+        switched = any(peer == "nvswitch" for _, peer in links)
+        ports = len(server.ports) if self.servers > 1 else 0
+        return HostShape(
+            gpus,
+            ports,
+            0.0 if self.nvlink_rate is None else max(own.values(), default=0.0),
+            sum(rate for _, rate, _ in server.ports) / max(ports, 1),
+            self.rails and ports > 1,
+            self.nvlink_latency * (2 if switched else 1),
+            max(ports // gpus, 1),
+            mesh=not switched and gpus > 1 and len(links) == gpus * (gpus - 1),
+            reckoned=self.nvlink_rate is None,
+            linked=bool(links),
+            named_only=True,
         )
 
     def speeds(self) -> Speeds:
@@ -113,17 +146,17 @@ class NcclTopology(TopologySpec):
             builder.connect(number[name], switches[j % count], rate, latency + self.network_latency, PCI_COST)
 
     def _say(self, server: NcclSystem, report: ReportBuilder) -> None:
-        report.invented("rates of NVLink, PCI and CPU links: what NCCL reckons with")
+        report.assumed("rates of NVLink, PCI and CPU links: what NCCL reckons with")
         for name, what in (
             ("nvlink_latency", "NVLinks"),
             ("pci_latency", "PCI and CPU links"),
             ("network_latency", "network ports beyond the file's"),
         ):
             if name not in self.model_fields_set and not (name == "network_latency" and self.servers == 1):
-                report.invented(f"no latency of {what} ({name})")
+                report.assumed(f"no latency of {what} ({name})")
         if self.servers > 1:
             shape = f"{len(server.ports)} switches, one for each port" if self.rails else "one switch"
-            report.invented(f"{self.servers} such servers at {shape}")
+            report.assumed(f"{self.servers} such servers at {shape}")
         elif server.ports:
             report.ignored("network port, as there is one server", len(server.ports))
 

@@ -109,7 +109,7 @@ def write(
                 for kernel in kernels(node, place):
                     _kernel(writer, node, kernel, _dtype(node), place)
         for name, count in writer.assumed.most_common():
-            said.invented(f"{name}: as its tensors' bytes read and written", count)
+            said.assumed(f"{name}: as its tensors' bytes read and written", count)
         return tuple(writer.ops)
 
     clocked = gpu.clocked(lambda one: [Program("", on(one, ReportBuilder())).busy_ps])
@@ -218,7 +218,7 @@ def _kernel(
     if timer is None:
         try:
             timer = writer.timers[dtype] = writer.gpu.timer(dtype)
-            writer.report.invented(f"times of {dtype} kernels: {writer.gpu.trust(dtype)}")
+            writer.report.assumed(f"times of {dtype} kernels: {writer.gpu.trust(dtype)}")
         except ValueError as error:
             raise WorkloadError(str(error), location=place) from None
     issued = Operation(
@@ -237,7 +237,7 @@ def _kernel(
         )
     )  # fmt: skip
     writer.gpu_last = (len(writer.ops) - 1,)
-    writer.report.invented(f"{kernel.kind.value} kernel timed by the compute model ({writer.gpu.name})")
+    writer.report.assumed(f"{kernel.kind.value} kernel timed by the compute model ({writer.gpu.name})")
     if kernel.kind is KernelKind.MEMORY and not node.name.startswith("aten::"):
         writer.assumed[node.name[:60]] += 1
 

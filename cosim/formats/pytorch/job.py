@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -16,12 +17,10 @@ from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import MatchedComm, align_clocks, match_comms, resolve_groups
 from cosim.formats.pytorch.measured_program import CommPart
 from cosim.formats.pytorch.measured_program import write as write_program
-from cosim.formats.pytorch.step import MeasuredStep, sort_out
+from cosim.formats.pytorch.self_check import check_replay
+from cosim.formats.pytorch.step import Cut, MeasuredStep, sort_out
 from cosim.units import NEVER, format_time
 from cosim.workload.program import DeviceMesh, Program, Workload
-
-Cut = tuple[Timeline, str, int, int]
-"""A rank's timeline of the step, its main thread, begin and end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +46,12 @@ class TracedJob:
 
     def workload(self) -> Workload:
         """One program a rank."""
+        check_replay(self)
         programs = []
         for rank, step in enumerate(self.steps):
             skew = 0 if self.together else self.begin_ps[rank]
-            programs.append(
-                Program(f"rank {rank}", write_program(step, rank, self.parts[rank], skew, self.report))
-            )
+            operations, _ = write_program(step, rank, self.parts[rank], skew, self.report)
+            programs.append(Program(f"rank {rank}", operations))
         return as_workload(self.name, programs, self.world_size, self.report)
 
 
@@ -69,7 +68,7 @@ def as_workload(name: str, programs: list[Program], world_size: int, report: Rep
 def choose_step(
     timelines: Mapping[int, Timeline], wanted: int | str, report: ReportBuilder
 ) -> dict[int, Cut]:
-    """Each rank's timeline of the step, its main thread, begin and end."""
+    """Each rank's step."""
     common = set.intersection(*(set(timeline.steps) for timeline in timelines.values()))
     if isinstance(wanted, int) and wanted not in common:
         rank = next(rank for rank, timeline in sorted(timelines.items()) if wanted not in timeline.steps)
@@ -99,17 +98,20 @@ def choose_step(
                 f"the step lasts {(end - begin) // 10**6} us",
                 location=first.place if chosen else Location(timeline.file),
             )
-        found[rank] = (kineto.window(timeline, begin, end), main, begin, end)
-    outside = sum(len(timelines[r].calls) - len(cut.calls) for r, (cut, *_) in found.items())
+        state, earlier = kineto.state_at(timeline, begin, end)
+        found[rank] = Cut(kineto.window(timeline, begin, end, earlier), main, begin, end, state)
+        if state.front > begin:
+            report.read(f"work in flight when the step begins, {format_time(state.front - begin)} of it")
+    outside = sum(len(timelines[r].calls) - len(cut.timeline.calls) for r, cut in found.items())
     report.ignored("event of a thread outside the step", outside)
     report.ignored(
         "GPU work launched outside the step",
-        sum(len(timelines[r].works) - len(c.works) for r, (c, *_) in found.items()),
+        sum(len(timelines[r].works) - len(cut.timeline.works) for r, cut in found.items()),
     )
     if chosen:
         report.read(f"step: ProfilerStep#{chosen[0]}" + (f" to #{chosen[-1]}" if len(chosen) > 1 else ""))
     else:
-        report.invented("no ProfilerStep annotation: the whole trace is the step")
+        report.assumed("no ProfilerStep annotation: the whole trace is the step")
     return found
 
 
@@ -143,9 +145,9 @@ def link_ranks(
         Ranks that don't do the same.
     """
     steps = []
-    for timeline, main, begin, end in cut.values():
-        _refuse_unknown(timeline)
-        steps.append(sort_out(timeline, main, begin, end, report))
+    for one in cut.values():
+        _refuse_unknown(one.timeline)
+        steps.append(sort_out(one, report))
     alone = len(steps) == 1
     listed = [
         group_comms([comm for comm, _, _ in step.comms], rank, world_size, groups[rank], report, alone=alone)
@@ -192,6 +194,7 @@ def _share_out(
     matched: dict[int, MatchedComm] = {}
     parts: list[dict[int, CommPart]] = [{} for _ in steps]
     kernels: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
+    took: dict[int, list[int]] = defaultdict(list)
     for rank, step in enumerate(steps):
         for position, (comm, call, work) in enumerate(step.comms):
             ranks = listed[rank][position][1]
@@ -205,9 +208,9 @@ def _share_out(
             shared.parts[rank] = (comm, call)
             parts[rank][id(call)] = CommPart(shared, measured, world_size)
             kernels[rank][number] = (call.begin, call.end) if work is None else (work.begin, work.end)
+            took[number].append(step.lasts(*kernels[rank][number]))
     for number, shared in matched.items():
-        took = (kernels[rank][number] for rank in shared.parts)
-        shared.network_ps = min(end - begin for begin, end in took)
+        shared.network_ps = min(took[number])
     return matched, parts, kernels
 
 
@@ -249,7 +252,7 @@ def _tell(listed: Sequence[MatchedComm], report: ReportBuilder, *, simulated: bo
         how = " of uneven parts, as the messages that NCCL sends" if shared.uneven and simulated else ""
         report.read(f"{comm.kind} over {len(shared.ranks)} ranks{how}")
         if comm.kind == "broadcast":
-            report.invented("broadcast from its group's first rank")
+            report.assumed("broadcast from its group's first rank")
     total = format_time(sum(shared.network_ps for shared in listed))
     if listed and simulated:
         report.ignored(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from statistics import median_low
 from typing import Any, TextIO
 
 from cosim.errors import Location, WorkloadError
@@ -129,8 +130,69 @@ def read(text: TextIO, file: str) -> Timeline:
     return timeline
 
 
-def window(timeline: Timeline, begin: int, end: int) -> Timeline:
-    """What a trace has of one step: calls that begin in it, cut at its end, and the GPU work they launch."""
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What streams do at a time.
+
+    Attributes
+    ----------
+    front
+        When the stream that computes most is free of what was launched before; at least the time itself.
+    busy
+        When other streams are, those that are later.
+    least_ps, latency_ps
+        From a launch to its work, where the stream was free: the least time, and the median.
+    """
+
+    front: int
+    busy: Mapping[str, int]
+    least_ps: int
+    latency_ps: int
+
+
+def state_at(timeline: Timeline, begin: int, end: int) -> tuple[StreamState, set[int]]:
+    """The state of streams where a step from ``begin`` to ``end`` begins; ``id`` of the GPU work before it.
+
+    A stream runs its work in order: what has no launch in the trace, and comes before work that was launched
+    in the step, was launched before the step.
+    """
+    launches = {call.correlation: call.begin for call in timeline.calls if call.runtime}
+    first: dict[str, int] = {}
+    for work in timeline.works:
+        if begin <= launches.get(work.correlation, -1) < end:
+            first.setdefault(work.stream, work.begin)
+    earlier: set[int] = set()
+    until: dict[str, int] = {}
+    computes: Counter[str] = Counter()
+    for work in timeline.works:
+        launch = launches.get(work.correlation)
+        known = max(begin, first.get(work.stream, begin))
+        if (work.begin if launch is None else launch) < (known if launch is None else begin):
+            earlier.add(id(work))
+            until[work.stream] = max(until.get(work.stream, 0), work.end)
+        elif launch is not None and launch < end and not work.nccl:
+            computes[work.stream] += work.end - work.begin
+    front = max(begin, until.get(max(computes, key=lambda one: computes[one]), begin) if computes else begin)
+    busy = {stream: time for stream, time in until.items() if time > front}
+    return StreamState(front, busy, *_latencies(timeline, launches)), earlier
+
+
+def _latencies(timeline: Timeline, launches: Mapping[int | None, int]) -> tuple[int, int]:
+    """The least time from a launch to its work, and the median, where the stream was free."""
+    free: list[int] = []
+    ends: dict[str, int] = {}
+    for work in timeline.works:
+        launch = launches.get(work.correlation)
+        if launch is not None and launch >= ends.get(work.stream, 0):
+            free.append(max(work.begin - launch, 0))
+        ends[work.stream] = max(ends.get(work.stream, 0), work.end)
+    return (min(free), median_low(free)) if free else (0, 0)
+
+
+def window(timeline: Timeline, begin: int, end: int, earlier: Collection[int] = ()) -> Timeline:
+    """What a trace has of one step: calls that begin in it, cut at its end, and the GPU work they launch;
+    without work that is ``earlier``, by its ``id``.
+    """
     calls = [
         replace(call, end=min(call.end, end)) if call.end > end else call
         for call in timeline.calls
@@ -141,7 +203,8 @@ def window(timeline: Timeline, begin: int, end: int) -> Timeline:
     works = [
         work
         for work in timeline.works
-        if work.correlation in launched or (work.correlation not in known and begin <= work.begin < end)
+        if work.correlation in launched
+        or (work.correlation not in known and begin <= work.begin < end and id(work) not in earlier)
     ]
     return replace(timeline, calls=calls, works=works)
 

@@ -115,7 +115,7 @@ def _link_in_order(timeline: Timeline, trace: ExecutionTrace, report: ReportBuil
         )
     for call, number in zip(missing, left, strict=True):
         call.node, call.comm = number, trace.comms[number]
-    report.invented("communication linked to its ET node by its order, not by rf_id", len(missing))
+    report.assumed("communication linked to its ET node by its order, not by rf_id", len(missing))
 
 
 def resolve_groups(
@@ -145,7 +145,7 @@ def resolve_groups(
                     location=comm.place,
                     hint=f"PyTorch since 2.3 writes them; or say: `groups: {{{comm.group!r}: [[0, 1]]}}`",
                 )
-            report.invented(
+            report.assumed(
                 f"process group {'without a name' if not comm.group else ''} is all ranks".replace("  ", " ")
             )
         elif comm.ranks is None:
@@ -239,7 +239,7 @@ def align_clocks(ends: Sequence[Mapping[int, int]], report: ReportBuilder) -> li
         offset = median_low(apart) if apart else 0
         offsets.append(offset if abs(offset) > _CLOCKS_AGREE_PS else 0)
         if offsets[-1]:
-            report.invented(
+            report.assumed(
                 f"rank {rank}'s clock set back by {_signed(offset)}: so its collectives end with the others'"
             )
     return offsets

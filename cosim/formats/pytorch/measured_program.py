@@ -1,7 +1,8 @@
 """One rank's program from its measured step: threads, GPU streams, and what waits for what.
 
 A thread's stretches follow each other. GPU work follows its launch, by the delay that was measured where
-the launch is what it waited for, and the work before it on its stream; further
+the launch is what it waited for, and the work before it on its stream. What was done before the GPU was free
+of earlier steps takes no time; a stream that isn't free by then ends that work first. Further
 
 - a collective follows what its thread gave the GPU last, and what its stream did before;
 - work after a ``wait`` follows the communication that is waited for;
@@ -15,10 +16,10 @@ launch queue.
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median_low
 
 from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import MESSAGES, SILENT, RecordedComm
@@ -29,18 +30,20 @@ from cosim.formats.pytorch.threads import AUTOGRAD, Item, What
 from cosim.units import PS_PER_US
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
 
-_IN_FLIGHT = 16
 _STREAM_GAP_PS = 5 * PS_PER_US
 """What a GPU may take from one kernel of a stream to the next; more has another reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommPart:
-    """A rank's part of a communication; ``measured``: take the measured time instead of sending anything."""
+    """A rank's part of a communication; ``measured``: take the measured time instead of sending anything;
+    ``alone``: and wait for nobody.
+    """
 
     shared: MatchedComm
     measured: bool
     world_size: int
+    alone: bool = False
 
     @property
     def ranks(self) -> tuple[int, ...] | None:
@@ -67,8 +70,6 @@ class _MeasuredProgram:
     parts: Mapping[int, CommPart]
     report: ReportBuilder
     skew_ps: int
-    latency_ps: int = 0
-    least_ps: int = 0
     ops: list[Operation] = field(default_factory=list)
     last: dict[str, int] = field(default_factory=dict)
     tail: dict[str, _Given] = field(default_factory=dict)
@@ -80,18 +81,32 @@ class _MeasuredProgram:
     by_sequence: dict[int, _Given] = field(default_factory=dict)
     kernel: dict[int, Work | None] = field(default_factory=dict)
     """Of a communication (by ``id`` of its call) its first kernel."""
-    launched: int = 0
+    lanes: list[int] = field(default_factory=list)
+    """Until when each lane of launches on their way is taken."""
+    orphaned: int = 0
+    """When the last work without a launch began."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Of operations their measured end."""
     late: int = 0
 
 
 def write(
     step: MeasuredStep, rank: int, parts: Mapping[int, CommPart], skew_ps: int, report: ReportBuilder
-) -> tuple[Operation, ...]:
-    """The program of one rank. ``parts`` are by ``id`` of the call; it begins ``skew_ps`` later."""
+) -> tuple[tuple[Operation, ...], dict[int, int]]:
+    """The program of one rank. ``parts`` are by ``id`` of the call; it begins ``skew_ps`` later.
+
+    Returns
+    -------
+    operations, ends
+        And of operations that stand for something measured, by number, its measured end in picoseconds.
+    """
     writer = _MeasuredProgram(step, rank, parts, report, skew_ps)
     writer.kernel = {id(call): work for _, call, work in step.comms}
-    writer.least_ps, writer.latency_ps = _latencies(step)
     start = _add(writer, "begin of the step", CPU_STREAM, (), skew_ps)
+    for stream, until in step.state.busy.items():
+        op = _add(writer, "work from before the step", f"stream {stream}", [start], until - step.begin)
+        _give(writer, Work(step.begin, until, "", stream, None, copy=False), op)
+    writer.orphaned = step.begin
     for thread in step.threads:
         writer.last[thread] = start
     orphans = deque(step.orphans)
@@ -102,25 +117,11 @@ def write(
     for work in orphans:
         _orphan(writer, work, start)
     if writer.late:
-        report.invented(
-            "GPU work that began later than all that the trace has it wait for: kept at its distance from"
-            " its launch",
+        report.assumed(
+            "GPU work that began later than all that the trace has it wait for: kept at its distance",
             writer.late,
         )
-    return tuple(writer.ops)
-
-
-def _latencies(step: MeasuredStep) -> tuple[int, int]:
-    """The least time from a launch to its work, and the median where the stream was free."""
-    free: list[int] = []
-    ends: dict[str, int] = {}
-    begins = {call.correlation: call.begin for call in step.timeline.calls if call.runtime}
-    for work in step.timeline.works:
-        launch = begins.get(work.correlation)
-        if launch is not None and launch >= ends.get(work.stream, 0):
-            free.append(max(work.begin - launch, 0))
-        ends[work.stream] = max(ends.get(work.stream, 0), work.end)
-    return (min(free), median_low(free)) if free else (0, 0)
+    return tuple(writer.ops), writer.ends
 
 
 def _add(
@@ -139,7 +140,7 @@ def _add(
 
 def _item(writer: _MeasuredProgram, thread: str, item: Item, start: int) -> None:
     step = writer.step
-    if item.what is What.HAND_OVER:
+    if item.what in (What.HAND_OVER, What.TAKE_BACK):
         _hand_over(writer, thread, item)
     elif item.what is What.LAUNCH and item.call is not None:
         for work in step.works[item.call.correlation or 0]:
@@ -149,26 +150,25 @@ def _item(writer: _MeasuredProgram, thread: str, item: Item, start: int) -> None
     elif item.what is What.COMM and item.call is not None and item.call.comm is not None:
         _comm(writer, thread, item.call, item.call.comm)
     elif item.what in (What.RUN, What.BLOCK):
-        deps, duration = [writer.last[thread]], item.end - item.begin
+        deps, begin = [writer.last[thread]], item.begin
         if writer.last[thread] == start and thread != step.main:
-            deps, duration = _beginning(writer, thread, deps, duration)
+            deps = _beginning(writer, thread, deps)
         if item.what is What.BLOCK:
             waited = [given for given in _waited_for(writer, thread, item) if given.end <= item.end]
             deps += [given.op for given in waited]
-            duration = item.end - max([item.begin, *(given.end for given in waited)])
+            begin = max([item.begin, *(given.end for given in waited)])
             writer.report.read("call that waits for the GPU")
-        writer.last[thread] = _add(writer, item.name, _cpu(writer, thread), deps, duration)
+        last = _add(writer, item.name, _cpu(writer, thread), deps, step.lasts(begin, item.end))
+        writer.last[thread], writer.ends[last] = last, item.end
 
 
-def _beginning(
-    writer: _MeasuredProgram, thread: str, deps: list[int], duration: int
-) -> tuple[list[int], int]:
+def _beginning(writer: _MeasuredProgram, thread: str, deps: list[int]) -> list[int]:
     """Where a thread beside the main one comes in."""
     if thread in writer.step.bursts:
-        return deps, duration
+        return deps
     first = next(entry.begin for _, name, entry in writer.step.items if name == thread)
-    waited = _add(writer, "until the thread begins", NO_STREAM, deps, first - writer.step.begin)
-    return [waited], duration
+    waited = writer.step.lasts(writer.step.begin, first)
+    return [_add(writer, "until the thread begins", _cpu(writer, thread), deps, waited)]
 
 
 def _cpu(writer: _MeasuredProgram, thread: str) -> str:
@@ -178,21 +178,20 @@ def _cpu(writer: _MeasuredProgram, thread: str) -> str:
 
 
 def _hand_over(writer: _MeasuredProgram, thread: str, item: Item) -> None:
-    """Begin (``item`` has no length) and end of a time in which others work for this thread."""
-    others = {
-        name: burst for name, bursts in writer.step.bursts.items() for burst in bursts if burst in item.bursts
-    }
-    if item.begin == item.end:
+    """Begin and end of a time in which others work for this thread."""
+    step = writer.step
+    others = {name: burst for name, bursts in step.bursts.items() for burst in bursts if burst in item.bursts}
+    if item.what is What.HAND_OVER:
         for name, burst in others.items():
             writer.last[name] = _add(
                 writer,
                 f"handed to {AUTOGRAD[:-2]}",
                 _cpu(writer, name),
                 [writer.last[thread]],
-                burst.begin - item.begin,
+                step.lasts(item.begin, burst.begin),
             )
         return
-    back = item.end - max(burst.end for burst in item.bursts)
+    back = step.lasts(max(burst.end for burst in item.bursts), item.end)
     deps = [writer.last[thread], *(writer.last[name] for name in others)]
     writer.last[thread] = _add(writer, f"back from {AUTOGRAD[:-2]}", CPU_STREAM, deps, back)
 
@@ -208,9 +207,10 @@ def _comm(writer: _MeasuredProgram, thread: str, call: HostEvent, comm: Recorded
         part = writer.parts[id(call)]
         if writer.kernel.get(id(call)) is None:
             # No kernel: another back end, or coalesced into a later one.
-            op = _communicate(writer, part, comm, f"comm {comm.group}", [writer.last[thread]])
+            lasts = writer.step.lasts(call.begin, call.end)
+            op = _communicate(writer, part, comm, f"comm {comm.group}", [writer.last[thread]], lasts)
             writer.by_sequence[comm.sequence] = _Given(op, call.end, "", None)
-            writer.report.invented("communication without a kernel of its own: begins when it is called")
+            writer.report.assumed("communication without a kernel of its own: begins when it is called")
 
 
 def _stream_wait(writer: _MeasuredProgram, thread: str, item: Item) -> None:
@@ -233,7 +233,7 @@ def _stream_wait(writer: _MeasuredProgram, thread: str, item: Item) -> None:
         writer.report.read("cudaStreamWaitEvent of a communication")
     else:
         writer.loose[thread] = list(writer.tail.values())
-        writer.report.invented(
+        writer.report.assumed(
             "cudaStreamWaitEvent that doesn't say for what: for each other stream's last work, if ended"
         )
 
@@ -251,7 +251,7 @@ def _waited_for(writer: _MeasuredProgram, thread: str, item: Item) -> list[_Give
         stream = writer.current.get(thread)
         return [writer.tail[stream]] if stream in writer.tail else []
     if "Event" in name:
-        ended = [given for given in writer.tail.values() if given.end <= item.end]
+        ended = [last for given in writer.given.values() if (last := _last_ended(given, item.end))]
         return [max(ended, key=lambda given: given.end)] if ended else []
     return list(writer.tail.values())
 
@@ -275,24 +275,25 @@ def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None
     before = writer.tail.get(work.stream)
     others = [given.op for given in ([before] if before else []) + waits]
     ready_ps = max([given.end for given in ([before] if before else []) + waits], default=0)
-    launch = item.call.begin
-    gap = work.begin - ready_ps
-    if ready_ps > launch + writer.least_ps and gap <= _STREAM_GAP_PS:
-        latency = min(writer.latency_ps, max(work.begin - launch, 0))
-        gap = max(gap, 0)
-    else:
-        latency, gap = max(work.begin - launch, 0), 0
-        if latency > 10 * writer.latency_ps + PS_PER_US:
-            writer.late += 1
-    # Launches on their way don't keep the thread, nor each other.
-    stream = f"{CPU_STREAM} launch {writer.launched % _IN_FLIGHT}"
-    writer.launched += 1
-    arrived = _add(writer, "launch", stream, [writer.last[thread]], latency)
+    launch, begin, state = item.call.begin, max(work.begin, item.call.begin), writer.step.state
+    arrives = begin
+    if ready_ps > launch + state.least_ps:
+        arrives = min(launch + state.latency_ps, begin)  # nobody saw it: the stream had other work to do
+    arrived = _on_its_way(writer, "launch", [writer.last[thread]], launch, arrives)
+    begins = max(ready_ps, arrives)
+    gap = writer.step.lasts(min(begins, begin), begin)
+    if gap > _STREAM_GAP_PS:
+        others = [_on_its_way(writer, "held back", [arrived, *others], begins, begin)]
+        gap = 0
+        writer.late += 1
+    elif arrives == begin and begin - launch > 10 * state.latency_ps + PS_PER_US:
+        writer.late += 1
     part = writer.parts.get(id(inside)) if inside is not None else None
     first = inside is not None and writer.kernel.get(id(inside)) is work
     if part is not None and inside is not None and inside.comm is not None and first:
         stream = f"stream {work.stream}"
-        op = _communicate(writer, part, inside.comm, stream, [arrived, *others])
+        lasts = writer.step.lasts(work.begin, work.end)
+        op = _communicate(writer, part, inside.comm, stream, [arrived, *others], lasts)
         writer.by_sequence[inside.comm.sequence] = _Given(op, work.end, work.stream, work.correlation)
     else:
         op = _execute(writer, work, [arrived, *others], gap)
@@ -301,35 +302,60 @@ def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None
 
 def _execute(writer: _MeasuredProgram, work: Work, deps: Sequence[int], gap: int) -> int:
     if work.nccl:
-        writer.report.invented("NCCL kernel beside a communication's first: takes its measured time")
+        writer.report.assumed("NCCL kernel beside a communication's first: takes its measured time")
     else:
         writer.report.read("copy or fill on the GPU, with its time" if work.copy else "kernel, with its time")
     kind = OpKind.MEMORY if work.copy else OpKind.COMPUTE
-    return _add(writer, work.name[:120], f"stream {work.stream}", deps, gap + work.end - work.begin, kind)
+    lasts = gap + writer.step.lasts(work.begin, work.end)
+    return _add(writer, work.name[:120], f"stream {work.stream}", deps, lasts, kind)
 
 
 def _give(writer: _MeasuredProgram, work: Work, op: int) -> None:
     given = _Given(op, work.end, work.stream, work.correlation)
-    writer.tail[work.stream] = given
+    writer.tail[work.stream], writer.ends[op] = given, work.end
     writer.given[work.stream].append(given)
 
 
 def _orphan(writer: _MeasuredProgram, work: Work, start: int) -> None:
     """Work whose launch the trace hasn't: at its measured time, or later."""
     before = writer.tail.get(work.stream)
-    waited = _add(writer, "until it is launched", NO_STREAM, [start], work.begin - writer.step.begin)
+    lane = f"{CPU_STREAM} launches that the trace has not"
+    waited = _add(
+        writer, "until it is launched", lane, [start], writer.step.lasts(writer.orphaned, work.begin)
+    )
+    writer.orphaned = work.begin
     op = _execute(writer, work, [waited, *([before.op] if before else [])], 0)
     _give(writer, work, op)
-    writer.report.invented("GPU work without its launch: at its measured time in the step")
+    writer.report.assumed("GPU work without its launch: at its measured time in the step")
+
+
+def _on_its_way(writer: _MeasuredProgram, name: str, deps: Iterable[int], begin: int, end: int) -> int:
+    """What keeps neither a thread nor anything else that is on its way: a lane for as many as there are."""
+    lane = next((n for n, until in enumerate(writer.lanes) if until <= begin), len(writer.lanes))
+    writer.lanes[lane:] = [end, *writer.lanes[lane + 1 :]]
+    return _add(writer, name, f"{CPU_STREAM} launch {lane}", deps, writer.step.lasts(begin, end))
+
+
+def _last_ended(listed: Sequence[_Given], time: int) -> _Given | None:
+    """A stream's last work that had ended by then."""
+    at = bisect.bisect_right(listed, time, key=lambda given: given.end)
+    return listed[at - 1] if at else None
 
 
 def _communicate(
-    writer: _MeasuredProgram, part: CommPart, comm: RecordedComm, stream: str, deps: Sequence[int]
+    writer: _MeasuredProgram,
+    part: CommPart,
+    comm: RecordedComm,
+    stream: str,
+    deps: Sequence[int],
+    lasts: int,
 ) -> int:
-    """A collective or message; with uneven parts, NCCL's sends and receives."""
+    """A collective or message, which took so long; with uneven parts, NCCL's sends and receives."""
     shared, ops = part.shared, writer.ops
     before = tuple(sorted(set(deps)))
     name = f"{comm.kind} {shared.number}"
+    if part.alone:
+        return _add(writer, f"{name}, as measured", stream, before, lasts)
     if len(shared.ranks) == 1:
         return _add(writer, f"{name} (alone)", stream, before, 0)
     if comm.kind in MESSAGES:

@@ -167,7 +167,7 @@ class PyTorchWorkload(WorkloadSpec):
         wanted = self.world_size or said or len(ranks)
         missing = [rank for rank in range(wanted) if rank not in ranks]
         if len(ranks) == 1 < wanted:
-            report.invented(f"the trace of one rank runs on all {wanted} ranks")
+            report.assumed(f"the trace of one rank runs on all {wanted} ranks")
         elif missing or len(ranks) > wanted:
             raise WorkloadError(
                 f"there are traces of {len(ranks)} ranks ({few(sorted(ranks))}), but the job has {wanted}",
@@ -280,7 +280,7 @@ def _chosen(
             location=Location(trace.file),
         )
     if not there:
-        report.invented("no ProfilerStep annotation: the whole trace is the step")
+        report.assumed("no ProfilerStep annotation: the whole trace is the step")
     elif wanted == "last":
         wanted = max(there)
     if isinstance(wanted, int):

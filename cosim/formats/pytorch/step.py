@@ -8,16 +8,32 @@ from dataclasses import dataclass
 
 from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import SILENT, RecordedComm
-from cosim.formats.pytorch.kineto import HostEvent, Timeline, Work
+from cosim.formats.pytorch.kineto import HostEvent, StreamState, Timeline, Work
 from cosim.formats.pytorch.threads import Burst, Item, What, hand_over, items
+from cosim.workload.program import CPU_STREAM
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A rank's timeline of the step, its main thread, begin and end on the host, and streams' state there."""
+
+    timeline: Timeline
+    main: str
+    begin: int
+    end: int
+    state: StreamState
 
 
 @dataclass(slots=True)
 class MeasuredStep:
-    """What was measured of a rank's step, sorted out: its items in order of time."""
+    """What was measured of a rank's step, sorted out: its items in order of time.
+
+    The host runs ahead of its GPU: a step begins where the GPU is done with the steps before it, at
+    ``state.front``. What was done before that takes no time of the step's. So steps' times add up.
+    """
 
     timeline: Timeline
-    begin: int
+    state: StreamState
     end: int
     items: list[tuple[int, str, Item]]
     threads: list[str]
@@ -28,9 +44,27 @@ class MeasuredStep:
     orphans: list[Work]
     comms: list[tuple[RecordedComm, HostEvent, Work | None]]
 
+    @property
+    def begin(self) -> int:
+        """Where its time begins."""
+        return self.state.front
 
-def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: ReportBuilder) -> MeasuredStep:
+    def lasts(self, begin: int, end: int) -> int:
+        """How much of a time lies in the step, picoseconds."""
+        return max(end, self.begin) - max(begin, self.begin)
+
+    def lane_name(self, lane: str) -> str:
+        """A stream of the program as people know it: a thread by its name in the trace."""
+        if not lane.startswith(CPU_STREAM):
+            return lane
+        words = lane.split(" ")
+        number = int(words[-1]) if words[1:2] == ["thread"] else 0
+        return f"thread {self.threads[number]}"
+
+
+def sort_out(cut: Cut, report: ReportBuilder) -> MeasuredStep:
     """Threads as items, all in one order; communications with their kernels, in order of their launch."""
+    timeline, main, begin, end = cut.timeline, cut.main, cut.begin, cut.end
     works: dict[int, list[Work]] = defaultdict(list)
     launching = {call.correlation for call in timeline.calls if call.runtime and call.correlation is not None}
     orphans = []
@@ -55,7 +89,7 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: Report
         if not times:
             last = max(call.end for call in calls)
             found[thread] = items(calls, calls[0].begin, last, launches, back)
-            report.invented("thread that works beside the main one: begins at its measured time")
+            report.assumed("thread that works beside the main one: begins at its measured time")
         else:
             bursts[thread] = times
             found[thread] = [
@@ -68,12 +102,14 @@ def sort_out(timeline: Timeline, main: str, begin: int, end: int, report: Report
     for number, (thread, listed) in enumerate(found.items()):
         for place, item in enumerate(listed):
             at = 2 * item.begin
-            if item.what is What.HAND_OVER and item.end > item.begin:
+            if item.what is What.TAKE_BACK:
                 at = 2 * max(burst.end for burst in item.bursts) - 1  # after what the others do
             order.append((at, number, place, thread, item))
     order.sort(key=lambda entry: entry[:3])
     sequence = [(entry[0], entry[3], entry[4]) for entry in order]
-    step = MeasuredStep(timeline, begin, end, sequence, list(found), main, bursts, dict(works), orphans, [])
+    step = MeasuredStep(
+        timeline, cut.state, end, sequence, list(found), main, bursts, dict(works), orphans, []
+    )
     step.comms = _comms(step)
     return step
 

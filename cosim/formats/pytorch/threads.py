@@ -28,10 +28,12 @@ class What(Enum):
     COMM = 4
     """A communication begins, or is waited for: ``call.comm``."""
     HAND_OVER = 5
-    """Without length: other threads begin ``bursts``. With: the thread stands still until they end."""
+    """Other threads begin ``bursts``."""
+    TAKE_BACK = 6
+    """The thread stands still until ``bursts`` end."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Burst:
     """A time in which another thread works for one that stands still."""
 
@@ -134,7 +136,7 @@ def hand_over(main: list[Item], other: Sequence[HostEvent]) -> list[Burst]:
     if any(main[places[until]].what is not What.RUN for _, until in homes):
         return []
     for (_, until), burst in zip(homes, bursts, strict=True):
-        main[places[until]].what = What.HAND_OVER
+        main[places[until]].what = What.TAKE_BACK
         main[places[until]].bursts.append(burst)
     for (at, _), burst in reversed(list(zip(homes, bursts, strict=True))):
         begin = begins[at]

@@ -317,12 +317,12 @@ class _SimaiProgram:
         )
         if nothing:
             ignored.append(f"{nothing} steps that neither compute nor send")
-        invented = []
+        assumed = []
         if sizes["pp"] > 1:
             bubble = (sizes["pp"] - 1) / (sizes["vpp"] * sizes["ga"])
             ignored.append(
                 f"pp {sizes['pp']}, vpp {sizes['vpp']}, ga {sizes['ga']}, pp_comm "
                 f"{format_size(sizes.get('pp_comm', 0))}: stages run side by side, as in the file"
             )
-            invented.append(f"no pipeline bubble; (pp - 1) / (vpp ga) would add {100 * bubble:.1f} %")
-        return ImportReport(tuple(read), tuple(ignored), tuple(invented))
+            assumed.append(f"no pipeline bubble; (pp - 1) / (vpp ga) would add {100 * bubble:.1f} %")
+        return ImportReport(tuple(read), tuple(ignored), tuple(assumed))

@@ -47,7 +47,6 @@ static void wake(struct congestion_state *fluid, int64_t c, int64_t now) {
     one->bursts = 0;
     one->lost_since = begin;
     one->round_sent = 0.0;
-    one->loss_sent = 0.0;
     /* One of those left out ends in this instant: as after any round, its rate is worked out anew. */
     if (begin == now) change_conn(fluid, c);
   }
@@ -214,6 +213,7 @@ static inline void bring_load(struct core *core, struct congestion_state *fluid,
   if (more == 0) return;
   /* The queue is settled first: up to now it grew by the old load. */
   settle_queues(core, fluid, hop->link, now);
+  if (!fluid->settings.lossless) count_dropped(fluid, strand, k);
   if (fluid->settings.lossless && k > strand->hop) bring_more(fluid, k, more, now);
   fluid->ports[hop->port].load += more;
   hop->load = hop->fresh;

@@ -80,10 +80,8 @@ static int64_t arrives_by(const struct congestion_state *fluid, const struct str
       /* What is in the queues before comes with it, and what others send meanwhile before it. */
       const struct port_link *link = &fluid->links[port->link];
       double meets = queue + (load - rate) * wait / 8.0;
-      if (!fluid->settings.lossless)
-        meets = least_of(most_of(link->buffer, queue), meets);
-      else if (meets > link->pause)
-        return NEVER;
+      /* It drops a part of that, or pauses who brings it. */
+      if (meets > (fluid->settings.lossless ? link->pause : most_of(link->buffer, queue))) return NEVER;
       queue = meets;
     }
     if (queue > 0.0) wait += queue * 8.0 / rate;
@@ -102,7 +100,7 @@ static double largest_part(const struct congestion_state *fluid, int64_t c) {
 /* When the last byte, sent at `now`, is at the receiver; the path's links are settled.
  *
  * NEVER: that can't be said, as the bytes go by several strands, or wait in a class that others go before, or as a port
- * on the way is paused now and then, or would be.
+ * on the way is paused now and then, or would be, or would drop what comes out of a queue.
  */
 static int64_t arrival(struct congestion_state *fluid, int64_t c, int64_t size, int64_t now) {
   struct connection *one = &fluid->conns[c];

@@ -29,11 +29,33 @@ static int64_t new_last(struct congestion_state *fluid, int64_t f, int64_t s) {
   return b;
 }
 
+/* Connection c, which has nothing else to send, sends again what was lost of flow f on its way through the queues. */
+static void take_again(struct core *core, struct congestion_state *fluid, int64_t f, int64_t c, int64_t now) {
+  struct connection *one = &fluid->conns[c];
+  one->flow = one->tail = (int32_t)f;
+  fluid->flows[f].next = NONE;
+  one->sent = one->counted = take_flow(core, fluid, c);
+  one->remaining = 0.0;
+  send_again(one, one->owed);
+  if (fluid->settings.balanced)
+    choose_at_end(fluid->balance, c, true); /* and sends when it has chosen */
+  else
+    send_flow(core, fluid, c, now);
+}
+
 /* A last byte of flow f of connection c has arrived; with the last of them the flow is complete. */
 static void last_is_there(struct core *core, struct congestion_state *fluid, int64_t f, int64_t c, int64_t now) {
   struct sent_flow *flow = &fluid->flows[f];
   if (--flow->lasts > 0) return;
   struct connection *one = &fluid->conns[c];
+  if (!fluid->settings.lossless) {
+    look_ahead(core, fluid, c, now);
+    count_losses(fluid, c, now);
+    if (one->flow == NONE && one->owed > LEAST_OWED) {
+      take_again(core, fluid, f, c, now);
+      return;
+    }
+  }
   int64_t at = most(flow->arrives, one->arrived);
   one->arrived = at;
   flow->next = (int32_t)fluid->counts.free_flow;

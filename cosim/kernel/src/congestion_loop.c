@@ -12,18 +12,10 @@ enum { GO_ROUND = -1 }; /* there is more to do */
 /* A connection takes its next flow. */
 static void begin_flow(struct core *core, struct congestion_state *fluid, int64_t c) {
   struct connection *one = &fluid->conns[c];
-  const struct sent_flow *flow = &fluid->flows[one->flow];
-  const struct sender_traits *traits = &fluid->traits[core->store->groups[flow->handle].traits];
-  int64_t size = core->store->rows[flow->row].size, now = core->state.instant;
+  int64_t size = take_flow(core, fluid, c), now = core->state.instant;
   one->remaining = (double)size;
-  one->size = (double)size;
   one->sent = 0;
   one->counted = 0;
-  one->coflow = traits->coflow;
-  one->weight = traits->weight;
-  one->job = traits->job;
-  /* While its bytes stand in queues of a class it can't change to another: they would change with it. */
-  if (one->attached == 0) one->priority = traits->priority;
   /* A message without bytes takes its turn, too: it arrives when those before it have been sent. */
   if (size == 0 && !is_cut(fluid, c))
     set_drain(fluid->drains, c, now);
@@ -77,8 +69,7 @@ static bool is_sent(struct congestion_state *fluid, int64_t c, int64_t size, int
     /* The window is used up: nothing more before the round ends. */
     if (settings->trims) {
       /* So much was cut of the burst that it was, not of the silence after it. */
-      double lost = (double)count_losses(fluid, c, now);
-      one->remaining = least_of(one->size, one->remaining + lost * settings->mss);
+      send_again(one, (double)count_losses(fluid, c, now) * settings->mss);
     }
     fall_silent(fluid, c, now);
     change_conn(fluid, c);
@@ -87,10 +78,13 @@ static bool is_sent(struct congestion_state *fluid, int64_t c, int64_t size, int
   if (size == 0) return true;
   if (!settings->lossless) {
     int64_t lost = count_losses(fluid, c, now);
-    if (lost > 0) {
-      /* Sent again when the round ends and the loss is known. */
-      one->remaining = least_of(one->size, (double)lost * settings->mss);
-      fall_silent(fluid, c, now);
+    /* Packets are sent again when the round ends and the loss is known; less than one at once, as nothing is heard of
+     * it. */
+    double again = lost > 0 ? (double)lost * settings->mss : one->owed;
+    if (again > LEAST_OWED) {
+      one->remaining = 0.0;
+      send_again(one, again);
+      if (lost > 0) fall_silent(fluid, c, now);
       change_conn(fluid, c);
       return false;
     }

@@ -12,8 +12,7 @@ static void leave_paths(struct core *core, struct congestion_state *fluid, int64
     look_at_paths(core, fluid, c, now);
     if (!fluid->settings.lossless) {
       /* Known of and sent again as if it had stayed. */
-      double lost = (double)count_losses(fluid, c, now) * fluid->settings.mss;
-      one->remaining = least_of(one->size, one->remaining + lost);
+      send_again(one, (double)count_losses(fluid, c, now) * fluid->settings.mss);
     }
     count_bytes(core, fluid, c, one->sent);
   }

@@ -4,6 +4,7 @@
 #define NO_BUDGET 1e30 /* bytes of a budget that nothing uses up */
 #define LIMITED 0.93 /* of a window that is in flight: the window limits its sender */
 #define LOST_AGAIN 0.5 /* packets */
+#define LEAST_OWED 0.5 /* lost bytes that are sent again */
 #define ROUND_DUST 1.0 /* bytes; a queue below it passes on what comes */
 
 /* -- what is sent -------------------------------------------------------------------------------------------------- */
@@ -43,7 +44,6 @@ static inline void settle_conn(struct congestion_state *fluid, int64_t c, int64_
   if (one->rate > 0) {
     double sent = least_of(one->remaining, sent_from(one, one->touched, now));
     one->round_sent = sent_in_round(one, now);
-    one->loss_sent += sent_from(one, one->lost_since, now);
     one->remaining -= sent;
     one->budget -= sent;
     one->touched = now;
@@ -135,7 +135,6 @@ static void open_round(struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
   one->round = now;
   one->round_sent = 0.0;
-  one->loss_sent = 0.0;
   one->lost_since = now;
   one->bursts = 0;
   one->spent = 0;
@@ -145,58 +144,60 @@ static void open_round(struct congestion_state *fluid, int64_t c, int64_t now) {
 
 /* -- losses -------------------------------------------------------------------------------------------------------- */
 
-/* What a connection has lost since `since`. */
-struct losses {
-  double all, inside; /* parts of what it sent: anywhere, and before the last port */
-  int64_t first; /* when the first was lost */
-};
-
-/* Add what a strand has lost, and count from here on. */
-static void add_losses(struct congestion_state *fluid, const struct strand *strand, int64_t since, double span,
-                       struct losses *found) {
-  double kept = 1.0, before = 1.0;
-  int64_t end = strand->hop + strand->hops;
-  for (int64_t k = strand->hop; k < end; k++) {
-    struct strand_hop *hop = &fluid->hops[k];
-    const struct port *port = &fluid->ports[hop->port];
-    if (port->losses > hop->lost && span > 0.0 && strand->part > 0.0) {
-      /* Not before it was last counted: what was lost then is known of already. */
-      found->first = least(found->first, most(port->drop_from, since));
-      /* A packet arrives where every queue lets it pass. */
-      kept *= 1.0 - least_of(1.0, (port->losses - hop->lost) / span);
-      if (k < end - 1) before = kept;
-    }
-    hop->lost = port->losses;
-  }
-  found->all += strand->part * (1.0 - kept);
-  found->inside += strand->part * (1.0 - before);
+/* Count what a port dropped of hop k's load, for its connection; the port's link is settled.
+ *
+ * Ports drop the same share of all that comes, so that what flows count adds up to what ports dropped.
+ */
+static inline void count_dropped(struct congestion_state *fluid, const struct strand *strand, int64_t k) {
+  const struct strand_hop *hop = &fluid->hops[k];
+  double share = fluid->ports[hop->port].losses - fluid->sights[k].gone;
+  fluid->sights[k].gone = fluid->ports[hop->port].losses;
+  if (share == 0.0 || hop->load == 0) return;
+  struct connection *one = &fluid->conns[hop->conn];
+  double bytes = (double)hop->load * share * BYTES_PER_BPS_PS;
+  one->debt += bytes;
+  one->owed += bytes;
+  if (fluid->settings.credits && k < strand->hop + strand->hops - 1) fluid->inside[hop->conn] += bytes;
 }
 
-/* Whole packets lost since this was last asked; what is less than one is kept for later.
+/* Whole packets lost since this was last asked; what is less than one is kept for later. The path's links are settled.
  *
  * The first is known of a round trip after it was sent.
  */
 static int64_t count_losses(struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
-  double mss = fluid->settings.mss, span = (double)(now - one->lost_since);
-  struct losses lost = {0.0, 0.0, now};
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next)
-    add_losses(fluid, &fluid->strands[s], one->lost_since, span, &lost);
-  /* Fractions of packets add up, so that small losses are not lost by rounding. */
-  if (lost.all > 0.0) one->debt += lost.all * (one->loss_sent + sent_from(one, one->lost_since, now));
+  double mss = fluid->settings.mss;
+  int64_t first = now; /* when the first was lost */
+  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
+    const struct strand *strand = &fluid->strands[s];
+    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
+      struct strand_hop *hop = &fluid->hops[k];
+      const struct port *port = &fluid->ports[hop->port];
+      /* Not before it was last counted: what was lost then is known of already. */
+      if (port->losses > hop->lost) first = least(first, most(port->drop_from, one->lost_since));
+      count_dropped(fluid, strand, k);
+      hop->lost = port->losses;
+    }
+  }
   one->lost_since = now;
-  one->loss_sent = 0.0;
+  /* Fractions of packets add up, so that small losses are not lost by rounding. */
   int64_t packets = (int64_t)(one->debt / mss);
   one->debt -= (double)packets * mss;
   one->lost += (double)packets;
-  if (lost.inside > 0.0 && fluid->settings.credits) fluid->inside[c] += (double)packets * lost.inside / lost.all;
   /* The first counts: later losses of the round are heard of with it, as one event. */
   if (packets > 0 && one->known_at == 0) {
     /* A header overtakes what queues; a gap is seen when what comes after it has come through them. */
     double late = fluid->settings.trims ? one->base : path_rtt(fluid, c);
-    one->known_at = lost.first + (int64_t)late;
+    one->known_at = first + (int64_t)late;
   }
   return packets;
+}
+
+/* At most `bytes` of what was lost are to be sent again. What was lost can't be more than there is. */
+static void send_again(struct connection *one, double bytes) {
+  double again = least_of(least_of(bytes, one->owed), one->size - one->remaining);
+  one->owed -= again;
+  one->remaining += again;
 }
 
 /* -- what a control is shown --------------------------------------------------------------------------------------- */
@@ -304,9 +305,7 @@ static void tell_losses(struct congestion_state *fluid, struct control_row *row,
   int64_t packets = count_losses(fluid, c, now);
   if (packets > 0 && one->active) {
     settle_conn(fluid, c, now);
-    one->remaining += (double)packets * mss;
-    /* What was lost can't be more than there is. */
-    one->remaining = least_of(one->size, one->remaining);
+    send_again(one, (double)packets * mss);
   }
   if (one->timeout_at > 0) {
     row->timeout = 1.0;
@@ -327,7 +326,7 @@ static void tell_losses(struct congestion_state *fluid, struct control_row *row,
   one->known_at = 0;
   one->lost = 0.0;
   if (!fluid->settings.credits) return;
-  row->lost_inside = fluid->inside[c];
+  row->lost_inside = fluid->inside[c] / fluid->settings.mss;
   fluid->inside[c] = 0.0;
 }
 

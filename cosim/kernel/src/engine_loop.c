@@ -77,7 +77,7 @@ static void next_rank(struct engine *engine) {
   struct engine_state *state = &engine->state;
   state->at_rank = NONE;
   if (state->num_touched == 0) return;
-  int64_t number = engine->touched[0].a;
+  int64_t number = engine->touched[0].a, op = engine->touched[0].b;
   state->round = engine->touched[0].time;
   state->num_touched = pop_due(engine->touched, state->num_touched);
   /* What it starts now may touch it again: that is another round. */
@@ -87,6 +87,9 @@ static void next_rank(struct engine *engine) {
   if (rank->cause_round != state->round) rank->cause = 0;
   state->at_rank = number;
   state->at_lane = 0;
+  if (engine->programs[rank->program].lanes > 0) return;
+  state->at_op = op; /* a driven rank starts what it was given, one at a time */
+  engine->cells[rank->cell0 + op].started = state->now;
 }
 
 /* at_op: the next that a rank starts, the lowest of each idle stream, then all without one; or NONE. */
@@ -126,17 +129,24 @@ static int64_t access_memory(struct engine *engine, int64_t number, int64_t op, 
   return status;
 }
 
+/* Open the flows of an operation that has no others, and start the first; it ends when the last is there. */
+static void carry(struct engine *engine, int64_t number, int64_t op, int64_t binding, int64_t traits) {
+  const struct rank *rank = &engine->ranks[number];
+  const struct operation *one = operation_of(engine, number, op);
+  int64_t key_high = key_high_of(rank->job, iteration_of(engine, number, one), one->number);
+  /* As a message of this operation would be named. */
+  int64_t handle = open_flows(engine, binding, key_high, key_low_of(rank->number, MESSAGE_PART), OF_ACCESS, number,
+                              traits);
+  engine->handles[handle].part = (int32_t)op;
+  hand_over_start(engine, handle, 0, engine->state.now, rank->cause);
+}
+
 /* Start an access to a memory node; DONE, or that its flows are not known. */
 static int64_t ask_node(struct engine *engine, int64_t number, int64_t op, const struct operation *one) {
   const struct rank *rank = &engine->ranks[number];
   int64_t binding = engine->ports[rank->port0 + one->ref].binding;
   if (binding == NONE) return NEED_ACCESS;
-  int64_t iteration = iteration_of(engine, number, one);
-  /* As a message of this operation would be named: it has no other. */
-  int64_t handle = open_flows(engine, binding, key_high_of(rank->job, iteration, one->number),
-                              key_low_of(rank->number, MESSAGE_PART), OF_ACCESS, number, iteration);
-  engine->handles[handle].part = (int32_t)op;
-  hand_over_start(engine, handle, 0, engine->state.now, rank->cause);
+  carry(engine, number, op, binding, iteration_of(engine, number, one));
   return DONE;
 }
 
@@ -156,6 +166,9 @@ static int64_t start_operation(struct engine *engine, int64_t number, int64_t op
       return meet(engine, number, op, now);
     case OP_REMOTE:
       return ask_node(engine, number, op, one);
+    case OP_TRANSFER:
+      carry(engine, number, op, one->ref, one->last);
+      return DONE;
     default:
       if (engine->ports[rank->port0 + one->ref].channel == NONE) return NO_PEER;
       return post(engine, number, op, now);
@@ -189,7 +202,11 @@ static void end_next(struct engine *engine) {
   else
     state->num_ending = pop_due(engine->ending, state->num_ending);
   /* Without an operation, it is the time at which a rank was told to go on. */
-  if (event.b != NONE && !end_operation(engine, event.a, event.b, state->now, event.cause)) return;
+  if (event.b != NONE) {
+    if (!end_operation(engine, event.a, event.b, state->now, event.cause)) return;
+    int64_t job = engine->ranks[event.a].job;
+    if (engine->jobs[job].watched) pass_on(engine, NONE, job);
+  }
   RESERVE(engine, begins, state->num_begins + 1);
   engine->begins[state->num_begins++] = event.a;
 }
@@ -225,6 +242,7 @@ static int64_t one_turn(struct engine *engine) {
     end_next(engine);
     return DONE;
   }
+  if (state->num_told > 0 || state->hold == state->now) return TELL;
   if (state->num_touched > 0) {
     next_rank(engine);
     return DONE;
@@ -327,7 +345,7 @@ static int64_t run_instants(struct engine *engine, network_loop loop, struct cor
     /* What would start after the end of time is for a network elsewhere to refuse. */
     bool is_left = loop == NULL && state->num_starts > 0 && horizon == NEVER;
     if (state->granted >= horizon && !is_left) {
-      if (time > until || time == NEVER) return DONE;
+      if ((time > until && time != state->hold) || time == NEVER) return DONE;
       state->now = time;
       continue;
     }

@@ -44,6 +44,7 @@
 #include "engine_counters.c"
 #include "engine_messages.c"
 #include "engine_chunks.c"
+#include "engine_driven.c"
 #include "engine_ranks.c"
 #include "engine_collectives.c"
 #include "engine_loop.c"

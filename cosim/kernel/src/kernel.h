@@ -695,7 +695,7 @@ struct connection {
   double remaining; /* bytes of its flow at `touched` */
   double budget; /* bytes that it may send at its rate */
   double round_sent; /* bytes of this round, before `touched` */
-  double loss_sent; /* bytes since losses were counted last, before `touched` */
+  double owed; /* lost bytes of it that aren't sent again yet */
   double size; /* bytes of its flow */
   int32_t strand; /* the first of its strands */
   int32_t leaving; /* so many of them are listed, but have no part of it any more */
@@ -722,7 +722,7 @@ struct connection {
   int64_t timeout_at; /* until when it is silent, as some are lost again; 0: it did not come to that */
   double before_sent; /* bytes of the round before */
   int64_t lost_since; /* when losses were counted last */
-  double debt; /* lost bytes that make no whole packet yet */
+  double debt; /* lost bytes that its control was told of in no whole packet yet */
   int32_t flow, tail; /* the flow under way, and the last one that waits; NONE: none is */
   int32_t pad;
   int32_t job;
@@ -763,7 +763,7 @@ struct strand {
 struct strand_hop {
   int64_t load; /* what it brings there, bits/s */
   int64_t fresh; /* the same from now on */
-  double marks, lost; /* the port's counters when the round began */
+  double marks, lost; /* the port's counters when the round began; when losses were counted last */
   int64_t leads; /* it is the first hop of this strand, plus one; 0: it is no first hop */
   int32_t port, link;
   int32_t conn;
@@ -778,6 +778,7 @@ struct hop_memory {
   double served; /* bytes that its port had served when the round began */
   double queue, rate; /* what telemetry says next */
   int64_t back_next; /* the next hop whose acknowledgements wait on the same link */
+  double gone; /* the port's losses, up to which what it lost of this load is counted */
   int32_t fronts; /* so many of it wait in its port's queue */
   int32_t feed; /* where ports pause: what the port before brings there */
 };
@@ -932,7 +933,7 @@ struct congestion_state {
   GROWN(struct port, ports);
   GROWN(struct port_link, links);
   GROWN(struct credit, credits); /* beside the strands, where receivers grant credit */
-  GROWN(double, inside); /* beside the conns: packets lost before the receiver's port that the control wasn't told of */
+  GROWN(double, inside); /* beside the conns: bytes lost before the receiver's port that the control wasn't told of */
   GROWN(double, state); /* beside the conns, MOST_STATES of each: the control's own */
   GROWN(struct line, lines); /* beside the ports, where queues are traced */
   GROWN(int64_t, outs); /* beside the hops, where queues are traced: what leaves the port of it, bits/s */
@@ -1059,10 +1060,11 @@ enum engine_stop {
   TOO_EARLY, /* a rank left rendezvous `which`, at position `place`, before it came */
   NO_PROGRESS, /* the network stands still */
   AFTER_TIME, /* something would end at NEVER or later */
+  TELL, /* what somebody waits for has ended, or the instant `hold` has ended all it had: nothing was started since */
 };
 
-/* Kinds of operations. OP_REMOTE: an access that is a message. */
-enum operation_kind { OP_COMPUTE, OP_COLLECTIVE, OP_SEND, OP_RECV, OP_ACCESS, OP_REMOTE };
+/* Kinds of operations. OP_REMOTE: an access that is a message. OP_TRANSFER: a message that nobody asks for. */
+enum operation_kind { OP_COMPUTE, OP_COLLECTIVE, OP_SEND, OP_RECV, OP_ACCESS, OP_REMOTE, OP_TRANSFER };
 
 /* Whose a flow group is; from OF_COLLECTIVE on the network starts flows that wait for others. */
 enum flow_owner { OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS };
@@ -1109,6 +1111,11 @@ struct engine_state {
   int64_t num_advances; /* how often the network was asked */
   int64_t start_at; /* when the rank that is next may begin an iteration, of a directed job; NONE: to be asked */
   int64_t keeps_messages, num_kept;
+  int64_t hold; /* an instant at which others have a word before anything starts; NONE */
+  int64_t num_told;
+  int64_t free_ticket, tickets_used;
+  int64_t free_op, num_free; /* operations of the pool: a list through operation.waits */
+  int64_t num_issued;
   uint64_t digest[2], op_digest[2];
   int64_t messages; /* that completed; marks are none */
   int64_t fct_min, fct_max, fct_sum, fct_carries; /* of their times; the sum is fct_sum + fct_carries * 2^62 */
@@ -1121,12 +1128,13 @@ struct operation {
   int32_t kind;
   int32_t lane; /* its stream; the last of a program has no limit */
   int32_t waits; /* for so many */
-  int32_t first, last; /* its successors */
+  int32_t first, last; /* its successors; of a driven rank's: its ticket, and which traits of its job its message has */
   int32_t what; /* a collective's number of (collective, size, root) */
   int32_t ref; /* a collective's group among the program's; of a message its port among the program's */
   int32_t occurrence; /* collectives on that group before */
   int32_t slot, number;
-  int32_t early; /* how many of `waits` lie before the first iteration when that is new */
+  int32_t early; /* how many of `waits` lie before the first iteration when that is new; of a driven rank's: its row of
+                    `issued` */
   int32_t pad;
 };
 
@@ -1144,7 +1152,7 @@ struct job {
   int32_t rendezvous; /* whether a RECV asks for its message */
   int32_t open; /* so many iterations may be under way on a rank */
   int32_t directed; /* whether somebody is asked before each iteration of a rank, and told after its last */
-  int32_t pad;
+  int32_t watched; /* whether somebody is told when an iteration of a rank ends */
 };
 
 struct rank {
@@ -1159,7 +1167,7 @@ struct rank {
   int32_t slot0, lane0, ref0, port0;
   int32_t touched;
   int32_t device; /* the memory that serves it; NONE: no access waits for another */
-  int32_t pad;
+  int32_t issued; /* operations that a driven one was given */
 };
 
 struct rank_slot {
@@ -1290,6 +1298,23 @@ struct due {
   int32_t a, b;
 };
 
+/* Operations that somebody waits for. */
+struct ticket {
+  int32_t left; /* to end */
+  int32_t next; /* of the free list */
+};
+
+/* A ticket that is through, or a job of which an iteration of a rank ended. */
+struct told {
+  int32_t ticket, job;
+};
+
+/* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
+struct issued {
+  int64_t duration, size;
+  int32_t rank, like, peer, tag;
+};
+
 struct task {
   int64_t cause;
   int32_t owner, part, position, pad;
@@ -1403,6 +1428,9 @@ struct engine {
   GROWN(struct ended_operation, log);
   GROWN(struct ended_collective, collective_log);
   GROWN(struct kept_message, kept);
+  GROWN(struct ticket, tickets);
+  GROWN(struct told, told);
+  GROWN(struct issued, issued);
 };
 
 /* Operations that ended, as the columns that results are made of. */
@@ -1470,6 +1498,11 @@ struct first_rows {
 EXPORT int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t columns, int64_t until,
                           int64_t turns);
 EXPORT int64_t next_engine_instant(const struct engine *engine);
+EXPORT int64_t issue_one(struct engine *engine, int64_t now, int64_t rank, int64_t kind, int64_t like, int64_t duration,
+                         int64_t size, int64_t ref, int64_t traits, int64_t peer, int64_t tag);
+EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks,
+                         const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
+                         int64_t like, int64_t size, int64_t what);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);

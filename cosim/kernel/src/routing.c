@@ -194,18 +194,23 @@ static int64_t candidates(struct hop_tables *t, int64_t node, int64_t goal, int6
 /* A flow on its way, and what says which of several ways it takes. */
 struct traveller {
   int64_t choice;
-  uint64_t hash;
-  int64_t digits; /* each node with w candidates takes one digit in base w */
+  uint64_t pair, hash; /* of source, destination and seed; of these and the channel */
+  int64_t digits;      /* each node with w candidates takes one digit in base w */
+  int64_t channel;
+  int64_t nic;  /* which of several ways out of its source it took; NONE: there was one */
+  int64_t cost; /* of all its way */
 };
 
-/* Which of so many ways a traveller takes at a node. */
-static inline int64_t choose_way(struct traveller *who, int64_t node, int64_t ways) {
+/* With the node's own number: nodes that hash alike would all pick the same of their ways. */
+static inline int64_t hashed_way(uint64_t hash, int64_t node, int64_t ways) {
+  uint64_t x = mix(hash + (uint64_t)node * GOLDEN);
+  return (int64_t)(((x >> 32) * (uint64_t)ways) >> 32);
+}
+
+/* Which of so many ways a traveller takes at a switch. */
+static inline int64_t choose_switch_way(struct traveller *who, int64_t node, int64_t ways) {
   if (who->choice == FIRST_WAY) return 0;
-  if (who->choice == HASHED_WAY) {
-    /* With the node's own number: nodes that hash alike would all pick the same of their ways. */
-    uint64_t x = mix(who->hash + (uint64_t)node * GOLDEN);
-    return (int64_t)(((x >> 32) * (uint64_t)ways) >> 32);
-  }
+  if (who->choice == HASHED_WAY) return hashed_way(who->hash, node, ways);
   int64_t chosen = who->digits % ways;
   who->digits /= ways;
   if (chosen >= 0) return chosen;
@@ -213,16 +218,37 @@ static inline int64_t choose_way(struct traveller *who, int64_t node, int64_t wa
   return chosen + ways;
 }
 
+/* Which of so many ways a traveller takes at a node.
+ *
+ * An endpoint with several NICs chooses one by the channel, whatever its fabric's switches go by. On the second half of
+ * its way several ways are several NICs of the goal, of which the same one is taken: both ends know their NICs.
+ */
+static int64_t choose_way(const struct hop_tables *t, struct traveller *who, int64_t node, int64_t src, int64_t goal,
+                          int64_t ways) {
+  if (ways == 1) return 0;
+  const int32_t *row = &t->rows[most(t->row_of[t->root_of[goal]], 0) * t->rows_cols];
+  if (who->nic == NONE && (node == src || who->choice == WAY_BY_CHANNEL)) {
+    bool hashed = who->choice == HASHED_WAY;
+    who->nic = hashed ? hashed_way(mix(who->pair), node, ways) : choose_switch_way(who, node, ways);
+    if (who->choice != WAY_BY_CHANNEL) who->nic = (who->nic + who->channel) % ways;
+    who->cost = cost_from(t, src, goal, row);
+    return who->nic;
+  }
+  if (who->nic == NONE) return choose_switch_way(who, node, ways);
+  if (2 * cost_from(t, node, goal, row) <= who->cost) return who->nic % ways;
+  return who->choice == FIRST_WAY ? who->channel % ways : choose_switch_way(who, node, ways);
+}
+
 /* Write a flow's links from `at` on; where they end, or NONE: there is no path. */
-static int64_t follow_tables(struct hop_tables *t, int64_t node, int64_t goal, struct traveller *who, int64_t at) {
-  int64_t last = t->last_link[goal];
+static int64_t follow_tables(struct hop_tables *t, int64_t src, int64_t goal, struct traveller *who, int64_t at) {
+  int64_t node = src, last = t->last_link[goal];
   while (node != goal) {
     int64_t pick = last;
     if (last < 0 || t->link_src[last] != node) {
       make_room_for_ways(t);
       int64_t first, ways = candidates(t, node, goal, &first);
       if (ways == 0) return NONE;
-      pick = t->pool[first + choose_way(who, node, ways)];
+      pick = t->pool[first + choose_way(t, who, node, src, goal, ways)];
     }
     RESERVE(t, found, at + 1);
     t->found[at++] = (int32_t)pick;
@@ -241,10 +267,10 @@ int64_t find_paths(struct hop_tables *tables, int64_t count, const int32_t *src,
                    const int32_t *channel, int64_t choice, int64_t seed, int64_t *ptr) {
   CATCH_OUT_OF_MEMORY;
   for (int64_t k = 0; k < count; k++) {
-    struct traveller who = {.choice = choice};
+    struct traveller who = {.choice = choice, .channel = most(channel[k], 0), .nic = NONE};
     if (choice == HASHED_WAY) {
-      who.hash = mix(mix(mix((uint64_t)seed + GOLDEN) + (uint64_t)src[k]) + (uint64_t)dst[k]);
-      who.hash = mix(who.hash + (uint64_t)channel[k]);
+      who.pair = mix(mix(mix((uint64_t)seed + GOLDEN) + (uint64_t)src[k]) + (uint64_t)dst[k]);
+      who.hash = mix(who.pair + (uint64_t)channel[k]);
     }
     who.digits = choice == WAY_BY_DESTINATION ? tables->place_of[dst[k]] : channel[k];
     int64_t end = follow_tables(tables, src[k], dst[k], &who, ptr[k]);

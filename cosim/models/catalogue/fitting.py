@@ -68,7 +68,7 @@ def _moves(spec: ModelWorkload) -> Iterator[tuple[str, tuple[str, ...], dict[str
         if p.fsdp == 1 and p.dp > 1 and p.ep == 1:
             fsdp = {"dp": 1, "fsdp": p.dp}
             yield f"parallel.fsdp: {p.dp} instead of dp", ("dp", "optimizer"), {"parallel": fsdp}
-    if spec.micro_batch > 1:
+    if spec.together > 1:
         yield "micro_batch: 1", ("micro_batch",), {"micro_batch": 1}
     for axis in ("tp", "pp"):
         for times in (2, 4, 8):

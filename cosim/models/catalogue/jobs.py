@@ -43,7 +43,7 @@ def _cut(spec: ModelWorkload) -> Cut:
     own = spec.length // parallel.cp
     return Cut(
         parallel,
-        spec.micro_batch,
+        spec.together,
         own,
         spec.length,
         width,
@@ -95,7 +95,7 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         training,
         training_memory(blocks, made, kept),
         ShardedStage if parallel.fsdp > 1 else StageBuilder,
-        _invented(spec, model),
+        _assumed(spec, model),
     )
 
 
@@ -240,7 +240,7 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     builder = EagerStage
     if parallel.pp > 1 and parallel.schedule in (*LOOPED, *PARTED):
         builder = PartedStage if parallel.schedule in PARTED else LoopedStage
-    return ModelJob(model.name, made, training, memory, builder, (said, *_invented(spec, model)))
+    return ModelJob(model.name, made, training, memory, builder, (said, *_assumed(spec, model)))
 
 
 def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
@@ -248,7 +248,7 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     parallel, width, decode = spec.cut_by, DTYPE_BYTES[spec.dtype], spec.task == "decode"
     cut = Cut(
         parallel,
-        spec.micro_batch,
+        spec.together,
         1 if decode else spec.length,
         spec.length,
         width,
@@ -271,18 +271,18 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         boundary_bytes=boundary,
         boundary_gather=gather,
         steps=spec.tokens if decode else 1,
-        sequences=spec.micro_batch,
+        sequences=spec.together,
     )
     memory = inference_memory(blocks, made, spec.micro_batches)
     name = f"{model.name} {spec.task}"
-    return ModelJob(name, made, training, memory, InferenceStage, _invented(spec, model))
+    return ModelJob(name, made, training, memory, InferenceStage, _assumed(spec, model))
 
 
 def data_parallel_job(spec: ModelWorkload, model: DataParallelModel) -> ModelJob:
     """Training of a model that is not cut: a convolutional network, or a recommendation model."""
     parallel, width = spec.parallel, DTYPE_BYTES[spec.dtype]
-    layers = model.layers(spec.micro_batch, width, parallel)
-    kept, tables = model.activation_bytes(spec.micro_batch, width), model.table_bytes(width, parallel)
+    layers = model.layers(spec.together, width, parallel)
+    kept, tables = model.activation_bytes(spec.together, width), model.table_bytes(width, parallel)
     for method, answer, wanted in (
         ("layers", layers, list[Layer]),
         ("activation_bytes", kept, int),
@@ -320,7 +320,7 @@ def _boundary(blocks: Blocks, *, scatter: bool = True) -> tuple[int, Exchange | 
     return share, Exchange("all_gather", TP, share) if gathers else None
 
 
-def _invented(spec: ModelWorkload, model: TransformerModel) -> tuple[str, ...]:
+def _assumed(spec: ModelWorkload, model: TransformerModel) -> tuple[str, ...]:
     if model.experts is None or spec.parallel.ep == 1:
         return ()
     return (f"the busiest expert-parallel rank has {spec.parallel.imbalance:g} x the mean number of tokens",)

@@ -51,7 +51,11 @@ class TrainedWorkload(WorkloadSpec):
     host: Annotated[HostSpec, Named("cosim.hosts")] | None = Field(
         default=None, description="what issues its operators; omitted: what the GPU's measured jobs ran on"
     )
-    micro_batch: PositiveInt = Field(1, description="sequences or samples that a replica works on at once")
+    micro_batch: PositiveInt = Field(
+        1,
+        description="sequences or samples that a replica works on at once; omitted: 1, decoding all of its "
+        "batch, in pp parts",
+    )
     recompute: Recompute | tuple[Recomputed, ...] = Field(
         "none",
         description="what backward runs again: nothing, selective: scores and softmax (pytorch: what"
@@ -140,7 +144,7 @@ class ModelWorkload(TrainedWorkload):
     def _fits(self) -> ModelWorkload:
         if isinstance(self.gpu, Gpu):
             self.gpu.peak(self.dtype)
-        divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.micro_batch)
+        divides("batch", self.samples, "replicas x micro_batch", self.parallel.replicas * self.together)
         self.model.check(self)
         self._check_late()
         if self.offload is not None and self.task != "training":
@@ -198,6 +202,14 @@ class ModelWorkload(TrainedWorkload):
         return self.parallel.model_copy(update={"sp": False})
 
     @property
+    def together(self) -> int:
+        """``micro_batch``; where it isn't given, decoding takes a replica's sequences in one pass a stage."""
+        if self.task != "decode" or self.batch is None or "micro_batch" in self.model_fields_set:
+            return self.micro_batch
+        own = max(self.batch // self.parallel.replicas, 1)
+        return own if own % self.parallel.pp else own // self.parallel.pp
+
+    @property
     def samples(self) -> int:
         """Of an iteration, over all replicas."""
         return self.batch or self.parallel.replicas * self.micro_batch * self.parallel.pp
@@ -205,7 +217,7 @@ class ModelWorkload(TrainedWorkload):
     @property
     def micro_batches(self) -> int:
         """Of a replica."""
-        return self.samples // (self.parallel.replicas * self.micro_batch)
+        return self.samples // (self.parallel.replicas * self.together)
 
     @property
     def length(self) -> int:
@@ -288,10 +300,10 @@ class ModelWorkload(TrainedWorkload):
                 f"{job.name} ({self.model.source}): {self.model.size}",
                 f"memory of the fullest GPU {job.memory}" + self._of(job, gpu),
             ),
-            invented=(
+            assumed=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
                 *((gpu.beside_collectives(),) if overlaps else ()),
-                *job.invented,
+                *job.assumed,
             ),
         )
         made = on(gpu, report, stretch)

@@ -93,7 +93,7 @@ class CongestionNetwork(CompiledNetwork):
 
     name = "congestion"
     peeks = False
-    link_changes = True
+    link_changes = live_changes = True
     has_queues = True
     has_rates = True
     loop = "run_congestion"
@@ -300,6 +300,11 @@ class CongestionNetwork(CompiledNetwork):
             fluid.put(ports=make_ports(num_links, fluid.ports))
             if len(fluid.lines):
                 fluid.put(lines=np.concatenate([fluid.lines, make_lines(num_links)]))
+
+    @property
+    def _at_hand(self) -> ChangeList:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return self._fluid.changes
 
     @property
     def columns(self) -> CongestionState:

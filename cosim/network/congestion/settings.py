@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from cosim.context import Context
+from cosim.doubts import Doubt
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.congestion.contract import Control
 from cosim.network.contract import NetworkSpec
@@ -88,13 +89,18 @@ class Congestion(NetworkSpec):
         """Where the balancer does."""
         return self.balancer.chooses
 
-    def doubts(self) -> list[tuple[str, str]]:
+    def doubts(self) -> list[Doubt]:
         """Packets that overtake each other under a transport that then goes back."""
         inner = type(self.control.inner())
         if not self.balancer.reorders or inner.reordering != "go-back-N":
             return []
         what = f"{inner.__name__}'s transport sends again all after a gap (go-back-N), which is not modelled"
-        return [("balancer", f"packets of a message overtake each other, where {what}")]
+        why = f"packets of a message overtake each other, where {what}"
+        return [
+            Doubt(
+                "balancer", why, "a balancer that keeps packets in order, or a control with selective repeat"
+            )
+        ]
 
     def check_topology(self, topology: Topology) -> None:
         """Refuse what leaves the balancer no choice. See :class:`NetworkSpec`."""

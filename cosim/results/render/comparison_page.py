@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.results.compare import Comparison, Number, Row, Unit
+from cosim.results.render.doubts_page import points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import percent
 from cosim.units import format_rate, format_size, format_time
@@ -38,6 +39,7 @@ def comparison_page(comparison: Comparison, *, max_rows: int = _MAX_ROWS) -> Pag
     said = comparison.said
     first = [Section([Lines([said.sentence, *(f"  {line}" for line in said.lines)])])] if said else []
     return [
+        *points_section(comparison.doubtful),
         *first,
         Section([Lines(head)]),
         *settings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cosim.results.networks import CollectiveError, NetworkComparison
+from cosim.results.render.doubts_page import points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.units import format_size, format_time
 
@@ -18,7 +19,10 @@ def network_page(comparison: NetworkComparison) -> Page:
     rows = [["", *_heads(networks)]]
     for k, design in enumerate(comparison.designs):
         rows.append([f"  {design}", *_cells([column[k] for column in columns])])
-    page = [Section([Lines([f"mean iteration; error against {networks[-1]}"], bold=True), PageTable(rows)])]
+    page = points_section((f"{one.design} on {one.network}", why) for one, why in comparison.doubtful)
+    page.append(
+        Section([Lines([f"mean iteration; error against {networks[-1]}"], bold=True), PageTable(rows)])
+    )
     if collectives:
         rows = [["", "", "", *_heads(networks)]]
         for one in collectives:

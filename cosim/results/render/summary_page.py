@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cosim.network.simulator import BalancingUse
 from cosim.results.fast_forward import FastForward
 from cosim.results.queues import QueueSummary
+from cosim.results.render.doubts_page import doubts_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.scheduling_page import scheduling_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
@@ -37,7 +38,7 @@ def summary_page(summary: Summary, *, blocks: str = BLOCKS, width: int | None = 
     width
         Of the terminal in characters; None: no limit.
     """
-    sections = [_head(summary, width)]
+    sections = [_head(summary, width), *doubts_section(summary.doubts)]
     if summary.jobs:
         sections.append(Section([*_jobs(summary, blocks)]))
     if summary.scheduling is not None:
@@ -49,7 +50,7 @@ def summary_page(summary: Summary, *, blocks: str = BLOCKS, width: int | None = 
     sections.append(Section([Lines(_messages(summary))]))
     reports = {"topology": summary.topology_report}
     for job in summary.jobs[:_MAX_ROWS]:
-        of_job = {"read": job.read, "ignored": job.ignored, "invented": job.invented}
+        of_job = {"read": job.read, "ignored": job.ignored, "assumed": job.assumed}
         reports[f"workload of {job.name}"] = of_job
     for title, report in reports.items():
         if any(report.values()):
@@ -291,13 +292,16 @@ def render_queues(queues: QueueSummary) -> str:
 
 
 def _report(report: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What was read, ignored and invented to make a workload or a topology."""
+    """What was read, ignored and assumed to make a workload or a topology."""
     for name, entries in report.items():
         if entries:
-            more = (
-                f", and {len(entries) - _MAX_REPORTED} more in --json" if len(entries) > _MAX_REPORTED else ""
-            )
-            yield f"  {name}: {', '.join(entries[:_MAX_REPORTED])}{more}"
+            left = len(entries) - _MAX_REPORTED
+            more = [f"and {left} more in --json"] if left > 0 else []
+            shown = [*entries[:_MAX_REPORTED], *more]
+            if name == "assumed":
+                yield from (f"  {name}: {line}" for line in shown)
+            else:
+                yield f"  {name}: {', '.join(shown)}"
 
 
 def _notes(warnings: Sequence[str]) -> list[str]:

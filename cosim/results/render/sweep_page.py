@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cosim.results.measures import MEASURES, show_value
 from cosim.results.orders import agreement, reversals, shown_order
+from cosim.results.render.doubts_page import MARK, points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.sweep import Cell, Column, SweepRun
 
@@ -30,7 +31,7 @@ def sweep_page(sweep: SweepRun) -> Page:
     head = [Lines([title], bold=True)]
     if sweep.interrupted:
         head.append(Lines([f"INTERRUPTED: {sweep.interrupted}; what follows was run until then"], bold=True))
-    sections = [Section(head)]
+    sections = [Section(head), *points_section((named(one.labels), one.doubtful) for one in sweep.runs)]
     for measure in sweep.measures:
         parts: list[PageTable | Lines] = [Lines([f"{measure}: {MEASURES[measure].text}"], bold=True)]
         parts += _tables(sweep, measure)
@@ -70,10 +71,11 @@ def _column(sweep: SweepRun, column: Column, measure: str) -> list[str]:
     best = [label for label in order if cells[label].mean == cells[order[0]].mean]
     if len(best) == len(order):
         best = []
-    return [_shown(cells[label], measure, label in best) for label in labels]
+    doubtful = {label for label in labels if sweep.doubtful((label, *column))}
+    return [_shown(cells[label], measure, label in best, label in doubtful) for label in labels]
 
 
-def _shown(cell: Cell, measure: str, best: bool) -> str:
+def _shown(cell: Cell, measure: str, best: bool, doubtful: bool) -> str:
     if cell.count == 0:
         return "-  "
     text = show_value(measure, cell.mean)
@@ -83,7 +85,7 @@ def _shown(cell: Cell, measure: str, best: bool) -> str:
             text += f" ±{100 * cell.half_width / cell.mean:.1f} %" if cell.mean else ""
         else:
             text += f" ±{100 * cell.half_width:.1f}" if unit == "share" else f" ±{cell.half_width:.3f}"
-    return text + (" *" if best else "  ")
+    return text + (f" {MARK}" if doubtful else "") + (" *" if best else "  ")
 
 
 def _over_baseline(sweep: SweepRun, measure: str) -> Iterator[PageTable | Lines]:

@@ -16,6 +16,7 @@ from cosim.results.measures import MEASURES
 from cosim.results.path_parts import path_parts
 from cosim.results.render.page import Lines
 from cosim.results.render.scheduling_page import scheduling_section
+from cosim.results.report.event_data import event_data
 from cosim.results.report.fabric import FabricMap, draw_map
 from cosim.results.report.lanes import Lanes, lanes
 from cosim.results.report.message_data import message_data
@@ -23,6 +24,7 @@ from cosim.results.report.series_data import series_data
 from cosim.results.report.size_data import size_data
 from cosim.results.report.source import I64, ReportSource
 from cosim.results.report.user_data import user_data
+from cosim.results.spread import carried_in, spread
 from cosim.results.summary import Summary
 from cosim.workload.program import OpKind
 
@@ -53,6 +55,7 @@ def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
         "alone": dict(source.alone or {}),
         **_settings(source.settings),
         **_scheduling(source.summary),
+        "events": event_data(source),
         "computing": MEASURES["gpu_utilisation"].of(source.summary, {}),
         "timeline": _timeline(source, shown),
         "path_kinds": [*KINDS],
@@ -257,43 +260,44 @@ def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     step = -(-used // TRAFFIC_BINS)
     pair = found["traffic_src"].astype(np.int64) // each * groups + found["traffic_dst"] // each
     pairs, place = np.unique(pair, return_inverse=True)
-    starts = _bins(used, step, bin_ps, source.summary.end_ps)
+    starts = np.arange(0, used, step)
     sums = np.zeros((len(starts), len(pairs)), np.int64)
     np.add.at(sums.T, place, np.add.reduceat(sizes[:used], starts, axis=0).T)
     head["traffic"] = {"groups": groups, "each": each, "bins": len(starts), "bin_ps": step * bin_ps}
-    by_job = _by_job(source, np.add.reduceat(sizes[:used], starts, axis=0))
+    head["traffic"] |= {"goodput_bins": used, "goodput_bin_ps": bin_ps}
     return {
         "traffic_pair": pairs,
         "traffic_bytes": sums.reshape(-1),
-        "traffic_job": by_job.reshape(-1),
+        "goodput_bytes": _goodput(source, sizes[:used], bin_ps).reshape(-1),
     }
 
 
+def _goodput(source: ReportSource, sizes: Array, bin_ps: int) -> I64:
+    """What reached endpoints over time, int64[jobs or 1, bins]; ``sizes`` are int64[bins, pairs] on arrival."""
+    found, edges = source.columns, np.arange(len(sizes) + 1, dtype=np.int64) * bin_ps
+    last = found["link_dst"] < source.summary.num_endpoints
+    busy, rate = found["link_busy_ps"][:, last], found["link_rate_bps"][last]
+    carried = carried_in(busy, int(found["link_bin_ps"]), rate, edges)
+    arrived = _by_job(source, sizes)
+    return spread(arrived if len(arrived) else sizes.sum(axis=1)[None], carried)
+
+
 def _shared_links(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
-    """What arrived of each job over the busiest links that several use."""
+    """What each job sent over the busiest links that several use."""
     found = source.columns
-    if "shared_bytes" not in found or not len(found["shared_bytes"]):
+    if "shared_sent_bytes" not in found or not len(found["shared_sent_bytes"]):
         return {}
     bin_ps = int(found["traffic_bin_ps"])
-    used = max(1, min(found["shared_bytes"].shape[1], -(-source.summary.end_ps // bin_ps)))
+    used = max(1, min(found["shared_sent_bytes"].shape[1], -(-source.summary.end_ps // bin_ps)))
     step = -(-used // MOST_SHARED_BINS)
-    starts = _bins(used, step, bin_ps, source.summary.end_ps)
-    sums = np.add.reduceat(found["shared_bytes"][:, :used], starts, axis=1)
+    starts = np.arange(0, used, step)
+    sums = np.add.reduceat(found["shared_sent_bytes"][:, :used], starts, axis=1)
     rows = [
         {"link": int(link), "job": int(job)}
         for link, job in zip(found["shared_link"], found["shared_job"], strict=True)
     ]
     head["shared"] = {"rows": rows, "bins": sums.shape[1], "bin_ps": step * bin_ps}
-    return {"shared_bytes": sums.reshape(-1)}
-
-
-def _bins(used: int, step: int, bin_ps: int, end_ps: int) -> I64:
-    """The first of each ``step`` bins. What is left at the end goes with what is before it where it is less
-    than half as long: a message counts when it arrives, a rate of so short a time would be no network's.
-    """
-    starts = np.arange(0, used, step)
-    short = 2 * (end_ps - int(starts[-1]) * bin_ps) < step * bin_ps
-    return starts[:-1] if short and len(starts) > 1 else starts
+    return {"shared_sent_bytes": sums.reshape(-1)}
 
 
 def _by_job(source: ReportSource, sizes: Array) -> I64:

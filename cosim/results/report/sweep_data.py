@@ -53,6 +53,7 @@ def _cell(sweep: SweepRun, labels: tuple[str, ...], page_of: PageOf) -> dict[str
     cells = [(sweep.cell(labels, name), MEASURES[name].per) for name in sweep.measures]
     return {
         "labels": list(labels),
+        "doubtful": sweep.doubtful(labels),
         "runs": [
             {"seed": trial.seed, "at": at}
             for trial in sweep.runs
@@ -83,12 +84,13 @@ def load_sweep(directory: Path) -> SweepRun:
     path = directory / TRIALS
     rows = list(csv.reader(io.StringIO(read_text(path, InputError))))
     head = rows[0] if rows else []
-    if "seed" not in head or head[-2:] != ["digest", "error"]:
+    if "seed" not in head or head[-3:] != ["doubtful", "digest", "error"]:
         raise InputError(
-            "is not what a sweep writes: axes, seed, measures, digest, error", location=Location(str(path))
+            "is not what a sweep writes: axes, seed, measures, doubtful, digest, error",
+            location=Location(str(path)),
         )
     seed = head.index("seed")
-    axes, measures = head[:seed], tuple(head[seed + 1 : -2])
+    axes, measures = head[:seed], tuple(head[seed + 1 : -3])
     for name in measures:
         if name not in MEASURES:
             raise InputError(
@@ -103,8 +105,8 @@ def load_sweep(directory: Path) -> SweepRun:
 
 def _trial(path: Path, line: int, row: list[str], seed: int, measures: tuple[str, ...]) -> Trial:
     try:
-        values = row[seed + 1 : -2]
+        values = row[seed + 1 : -3]
         found = {name: float(value) for name, value in zip(measures, values, strict=True) if value}
-        return Trial(tuple(row[:seed]), int(row[seed]), found, row[-2], row[-1])
+        return Trial(tuple(row[:seed]), int(row[seed]), found, row[-2], row[-1], doubtful=row[-3])
     except (ValueError, IndexError) as error:
         raise InputError(f"is no run of a sweep: {error}", location=Location(str(path), line)) from None

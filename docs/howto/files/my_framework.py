@@ -17,4 +17,4 @@ class EightBit(Megatron):
         training = replace(job.training, synchronous_passes=True)
         memory = replace(job.memory, optimizer=job.memory.optimizer * self.state // 12)
         told = f"the optimizer keeps {self.state} bytes for each parameter"
-        return replace(job, training=training, memory=memory, invented=(*job.invented, told))
+        return replace(job, training=training, memory=memory, assumed=(*job.assumed, told))

@@ -22,7 +22,7 @@ def only(workload: Workload, rank: int = 0) -> tuple[Operation, ...]:
 def test_durations_are_microseconds_and_zero_is_one_nanosecond(tmp_path: Path) -> None:
     workload = build(tmp_path, [node(0, "COMP", us=7), node(1, "COMP", deps=[0])])
     assert [op.duration_ps for op in only(workload)] == [7_000_000, 1_000]
-    assert "1 ns for a duration of 0, as ASTRA-sim" in workload.report.invented
+    assert "1 ns for a duration of 0, as ASTRA-sim" in workload.report.assumed
 
 
 def test_streams_are_those_of_astra_sims_hardware_resource(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_host_side_calls_are_replayed_and_reported(tmp_path: Path) -> None:
     workload = build(tmp_path, [node(0, "COMM_COLL", us=9, is_cpu_op=True)])
     assert only(workload)[0].stream == "cpu"
     assert only(workload)[0].duration_ps == 9_000_000
-    assert any("a call on the host" in line for line in workload.report.invented)
+    assert any("a call on the host" in line for line in workload.report.assumed)
 
 
 def test_one_trace_stands_for_all_ranks_when_told_so(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_one_trace_stands_for_all_ranks_when_told_so(tmp_path: Path) -> None:
         ChakraWorkload(path=".").build(Context(tmp_path))
     workload = ChakraWorkload(path="job.0.et", world_size=5).build(Context(tmp_path))
     assert (workload.world_size, len(workload.programs)) == (5, 1)
-    assert "job.0.et runs on all 5 ranks" in workload.report.invented
+    assert "job.0.et runs on all 5 ranks" in workload.report.assumed
 
 
 def test_unused_attributes_are_reported(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_bad_nodes_are_refused_with_file_and_node(tmp_path: Path, message: str) 
 def test_rendezvous_is_passed_on_and_reported(tmp_path: Path) -> None:
     workload = build(tmp_path, [send(0, 1)], [recv(0, 0)], rendezvous=True)
     assert workload.rendezvous
-    assert workload.report.invented[-1].startswith("a request of 8 KiB")
+    assert workload.report.assumed[-1].startswith("a request of 8 KiB")
     assert not ChakraWorkload(path=".").build(Context(tmp_path)).rendezvous
 
 

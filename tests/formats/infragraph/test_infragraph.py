@@ -64,7 +64,7 @@ def test_rack_is_expanded_as_written(tmp_path: Path) -> None:
     assert rates[frozenset({"xpu", "nic"})] == (32 * 8e9, 250_000)
     assert rates[frozenset({"nic", "port"})] == (4e11, 0)
     assert topology.info["read"] == ("8 x xpu", "3 x switch", "4 x nic", "4 x port", "24 x link")
-    assert any("no latency of link eth" in line for line in topology.info["invented"])
+    assert any("no latency of link eth" in line for line in topology.info["assumed"])
 
 
 def test_upstream_expands_to_the_same_graph(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_connections_of_several_files_are_joined() -> None:
     assert topology.num_endpoints == 16
     # 4 servers of 4 + 4 links, 7 switches of 16 ports, 16 + 12 cables.
     assert topology.num_links == 2 * (4 * 8 + 7 * 16 + 28)
-    assert "4 of instance server, the least that edges need" in topology.info["invented"]
+    assert "4 of instance server, the least that edges need" in topology.info["assumed"]
     ptr, _ = topology.paths(np.array([0, 0], np.int32), np.array([1, 4], np.int32), np.zeros(2, np.int32))
     assert np.diff(ptr).tolist() == [2, 12]
 
@@ -172,7 +172,7 @@ def test_unknown_keys_are_reported_and_unknown_links_refused(tmp_path: Path) -> 
         build(RACK, tmp_path, rates={"ehh": "1Gbps"})
 
 
-def test_the_page_says_what_was_read_and_invented(tmp_path: Path) -> None:
+def test_the_page_says_what_was_read_and_assumed(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text(RACK)
     run = cosim.run(
         cosim.loads(
@@ -183,5 +183,5 @@ def test_the_page_says_what_was_read_and_invented(tmp_path: Path) -> None:
     )
     page = str(run)
     assert "\ntopology\n  read: 8 x xpu, 3 x switch" in page
-    assert "invented: no latency of link" in page
+    assert "assumed: no latency of link" in page
     assert run.summary.to_json()["topology_report"]["read"][0] == "8 x xpu"

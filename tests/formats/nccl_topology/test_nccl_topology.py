@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from cosim.context import HERE, Context
 from cosim.errors import CosimError, TopologyError
+from cosim.experiment.run import run
 from cosim.formats.nccl_topology.topology import NcclTopology
 from cosim.topology.graph import Topology
 from tests.formats.topology_files import DGX, PAIR, fuzz_targets
@@ -57,7 +58,7 @@ def test_servers_meet_at_a_switch_by_their_ports(tmp_path: Path) -> None:
     assert link(topology, "server1.mlx5_0", "fabric") == (1e11, 3_500_000)  # the file's 1.5 us besides
     assert path(topology, 0, 5)[-1] == "server2.gpu1"
     assert "fabric" in path(topology, 0, 5)
-    assert any("3 such servers at one switch" in line for line in topology.info["invented"])
+    assert any("3 such servers at one switch" in line for line in topology.info["assumed"])
 
 
 CLOUD = """<system version="1">
@@ -82,18 +83,18 @@ def test_what_a_cloud_s_file_leaves_out_is_filled_in_as_nccl_does(tmp_path: Path
     assert link(topology, "server0.gpu1", "server0.nvswitch") == (2.4e12, 0)
     assert link(topology, "server1.port-0103:00:00.0", "fabric") == (2e11, 0)
     assert path(topology, 0, 1) == ["server0.nvswitch", "server0.gpu1"]
-    invented = topology.info["invented"]
-    assert any("8 GT/s, as NCCL" in line for line in invented)
-    assert any("GPUs by the class" in line for line in invented)
+    assumed = topology.info["assumed"]
+    assert any("8 GT/s, as NCCL" in line for line in assumed)
+    assert any("GPUs by the class" in line for line in assumed)
 
 
 def test_what_only_the_machine_knows_is_said(tmp_path: Path) -> None:
     topology = build(CLOUD, tmp_path, servers=2)
     assert link(topology, "server0.port-0103:00:00.0", "fabric") == (24 * 8e9, 0)
     assert not any("nvswitch" in name for name in topology.node_names)
-    invented = " ".join(topology.info["invented"])
-    assert "no NVLinks of such GPUs" in invented
-    assert "speed of a network port" in invented
+    assumed = " ".join(topology.info["assumed"])
+    assert [doubt.why[:20] for doubt in topology.info["doubts"]] == ["GPUs have no NVLinks"]
+    assert "speed of a network port" in assumed
     nameless = CLOUD.replace('class="0x020700" ', "")
     with pytest.raises(TopologyError, match=r'node.xml:5.*busid="0103:00:00.0".*has no class') as caught:
         build(nameless, tmp_path)
@@ -243,3 +244,59 @@ def test_absurd_values_are_refused_at_once(name: str, content: bytes, says: str)
     (read,) = (read for target, _, read in TARGETS if target == name)
     with pytest.raises(CosimError, match=says):
         read(content)
+
+
+def mesh_of(gcn: str, count: int = 1) -> str:
+    """Four GPUs on a CPU, an XGMI link from each to each other one."""
+    buses = [f"0000:0{k}:00.0" for k in range(1, 5)]
+    gpus = ""
+    for rank, bus in enumerate(buses):
+        links = "".join(
+            f'<xgmi target="{peer}" count="{count}" tclass="0x120000"/>' for peer in buses if peer != bus
+        )
+        gpus += (
+            f'<pci busid="{bus}" class="0x120000" link_speed="32.0 GT/s PCIe" link_width="16">\n'
+            f'<gpu dev="{rank}" sm="304" gcn="{gcn}" arch="38911" rank="{rank}" gdr="1">{links}</gpu></pci>\n'
+        )
+    return (
+        f'<system version="2">\n<cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">\n{gpus}</cpu></system>\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("gcn", "rate"),
+    [("gfx942", 48), ("940", 48), ("gfx90a", 36), ("910", 36), ("908", 24), ("gfx908", 24), ("906", 24)],
+)
+def test_xgmi_links_carry_what_rccl_reckons_with(tmp_path: Path, gcn: str, rate: int) -> None:
+    """RCCL's ``ncclTopoXGMISpeed``; a ring's closed form over them."""
+    (tmp_path / "node.xml").write_text(mesh_of(gcn))
+    size = 1 << 28
+    took = {
+        name: run(
+            {
+                "topology": {"kind": "nccl", "file": str(tmp_path / "node.xml")},
+                "network": "fair_share",
+                "collectives": {"all_reduce": {"algorithm": name}},
+                "jobs": [
+                    {"workload": {"kind": "collective", "collective": "all_reduce", "size": size, "ranks": 4}}
+                ],
+            }
+        ).records.end_ps
+        for name in ("ring", "nccl")
+    }
+    ring = 2 * 3 / 4 * size / (rate * 1e9) * 1e12
+    assert took["ring"] == pytest.approx(ring, rel=1e-6)
+    assert took["nccl"] == pytest.approx(ring / 3, rel=0.07)  # over all three links, and its starts
+
+
+def test_xgmi_to_no_gpu_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match=r"node.xml:4: <xgmi> target=.*is no GPU of this file"):
+        build(mesh_of("gfx942").replace('target="0000:02:00.0"', 'target="0000:09:00.0"', 1), tmp_path)
+
+
+def test_servers_without_nvlinks_are_doubtful_and_all_nics_are_used(tmp_path: Path) -> None:
+    bare = build(CLOUD, tmp_path, servers=2)
+    assert "GPUs have no NVLinks" in bare.info["doubts"][0].why
+    assert not build(CLOUD, tmp_path, servers=2, nvlink_rate="300GB/s").info.get("doubts")
+    assert bare.hosts is not None
+    assert (bare.hosts.gpus, bare.hosts.nics, bare.hosts.linked) == (2, 1, False)

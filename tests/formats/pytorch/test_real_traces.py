@@ -36,7 +36,7 @@ def test_an_et_alone_is_timed_by_the_compute_model_and_says_so() -> None:
     backward = [op.flops for op in ops if op.name in ("aten::convolution_backward", "aten::mm")]
     first = 2 * 32 * 112 * 112 * 64 * 3 * 7 * 7  # the image needs no gradient
     assert sum(backward) == 2 * sum(forward) - first
-    assert any("uncalibrated" in line for line in workload.report.invented)
+    assert any("uncalibrated" in line for line in workload.report.assumed)
     optimizer = [n for n, op in enumerate(ops) if op.name == "aten::_foreach_add_"]
     reduced = [n for n, op in enumerate(ops) if op.collective == "all_reduce"]
     assert all(_reaches(workload, optimizer[0], number) for number in reduced)
@@ -56,7 +56,7 @@ jobs:
     done = run(loads(text))
     workload = done.records.jobs[0].workload
     assert _collectives(workload)[2:] == [("all_reduce", size) for size in BUCKETS]
-    assert "feeder_tests_rank0.et runs on all 2 ranks" in workload.report.invented
+    assert "feeder_tests_rank0.et runs on all 2 ranks" in workload.report.assumed
     page = str(done)
     assert "31.5 MB" in page
     # Data dependencies chain the operators; what is measured of them is all that they take.

@@ -46,7 +46,7 @@ def test_a_step_replayed_lasts_as_long_as_it_was_measured(tmp_path: Path) -> Non
     report = done.records.jobs[0].workload.report
     assert "all_reduce over 4 ranks" in report.read
     assert "4 x time in which autograd's thread works for the main one" in report.read
-    assert any("process group is all ranks" in line for line in report.invented)
+    assert any("process group is all ranks" in line for line in report.assumed)
 
 
 def test_what_waits_for_a_collective_waits_longer_on_a_slower_network(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_clocks_apart_are_set_by_the_ends_of_collectives(tmp_path: Path) -> None
         made.write(tmp_path)
     done = _replay(tmp_path, 2, collectives="measured")
     assert _ends_us(done) == pytest.approx([630.0, 630.0], abs=1e-3)
-    assert any("clock set back by 5 s" in line for line in done.records.jobs[0].workload.report.invented)
+    assert any("clock set back by 5 s" in line for line in done.records.jobs[0].workload.report.assumed)
 
 
 def test_a_thread_that_waits_for_the_gpu_waits_for_that_stream(tmp_path: Path) -> None:
@@ -102,15 +102,15 @@ def test_a_thread_that_waits_for_the_gpu_waits_for_that_stream(tmp_path: Path) -
 
 def test_host_time_between_operators_is_kept_and_work_without_launch_is_told(tmp_path: Path) -> None:
     made = Rank(0)
-    made.kernel("from before", 3, 9, 7, 77)
     made.op("ProfilerStep#1", 0, 1000)
     made.op("aten::add", 400, 410)
     made.launch("add", 404, 409, 415)
+    made.kernel("launched by nobody", 500, 509, 7, 77)
     made.write(tmp_path)
     workload = _read(tmp_path)
     host = sum(op.duration_ps for op in workload.programs[0].operations if op.stream == "cpu")
     assert host == 1000 * PS_PER_US
-    assert any("GPU work without its launch" in line for line in workload.report.invented)
+    assert any("GPU work without its launch" in line for line in workload.report.assumed)
 
 
 def test_newer_traces_say_all_in_kineto_and_which_stream_waits_for_which(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_newer_traces_say_all_in_kineto_and_which_stream_waits_for_which(tmp_pat
     check(workload)
     collective = [op for op in workload.programs[1].operations if op.kind is OpKind.COLLECTIVE]
     assert [(op.collective, op.size_bytes) for op in collective] == [("all_reduce", 1_000_000)]
-    assert not any("all ranks" in line for line in workload.report.invented)
+    assert not any("all ranks" in line for line in workload.report.assumed)
 
 
 def test_messages_between_stages_are_sent_to_whom_the_trace_says(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_one_rank_stands_for_all_and_that_is_told(tmp_path: Path) -> None:
     workload = _read(tmp_path)
     assert workload.world_size == 8
     assert len(workload.programs) == 1
-    assert "the trace of one rank runs on all 8 ranks" in workload.report.invented
+    assert "the trace of one rank runs on all 8 ranks" in workload.report.assumed
 
 
 def test_groups_are_those_that_are_said_and_each_has_its_own_collective(tmp_path: Path) -> None:

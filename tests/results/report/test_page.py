@@ -264,3 +264,87 @@ def test_every_part_of_a_scenarios_report_is_shown(name: str, opened: Opened, tm
         # Figures are drawn anew in a frame of their own.
         page.wait_for_function("most => document.documentElement.scrollWidth <= most", arg=width)
     assert opened.wrong == []
+
+
+@in_a_browser
+def test_a_training_begins_with_its_goodput_and_each_cause(opened: Opened, tmp_path: Path) -> None:
+    run = cosim.run(
+        "topology: {kind: switch, endpoints: 2, rate: 100Gbps, latency: 1us}\nnetwork: fair_share\n"
+        "events:\n- {rank: 0, fails: true, at: 2d, every: 5d, cause: fan}\n"
+        f"- {{rank: 1, fails: true, mtbf: 3d, repair: 1h, cause: '{NASTY.replace(chr(39), '')}'}}\n"
+        "jobs: [{workload: {kind: operations, world_size: 2, programs: [{operations:"
+        " [{name: one, kind: compute, duration: 6s}]}]},"
+        " training: {lasts: 30d, restart: 20min, checkpoint: {every: 1h, time: 30s}}}]\n"
+    )
+    life = run.summary.jobs[0].training
+    assert life is not None
+    assert [sum(getattr(one, key) for one in life.setbacks) for key in ("redone_ps", "down_ps")] == [
+        life.redone_ps,
+        life.down_ps,
+    ]
+    opened.page.set_viewport_size({"width": 1440, "height": 900})
+    page = opened.show(run.report().html, tmp_path)
+    assert f"Goodput is {100 * life.goodput:.1f} %" in page.inner_text("#answer .said >> nth=0")
+    rows = page.locator("#answer tbody tr").all_inner_texts()
+    assert [int(row.split("\t")[2]) for row in rows] == [
+        cause.failures for cause in sorted(life.causes, key=lambda one: -one.redone_ps - one.down_ps)
+    ]
+    assert page.locator("#answer svg title").count() >= 2 * life.failures
+    assert page.locator("#answer svg text").all_text_contents()[:10:2] == [f"week {k}" for k in range(1, 6)]
+    assert page.locator("#fabric").count() == 0  # nothing was sent
+    assert opened.wrong == []
+
+
+EVENTS = """
+topology: {kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 2, rate: 100Gbps, latency: 500ns}
+network: fair_share
+events:
+- {link: leaf0 <-> spine1, down: true, at: 12ms, until: 20ms}
+- {rank: 1, slow: 3, at: 2ms, until: 3ms, every: 5ms, times: 2}
+- {node: spine0, rate: 50Gbps, mtbf: 5ms, repair: 1ms}
+jobs: [{workload: {kind: periodic, compute: 1ms, size: 50MB, ranks: 4}, iterations: 6}]
+"""
+
+
+def test_events_are_those_of_the_run_and_cost_what_its_iterations_took_longer() -> None:
+    run = cosim.run(EVENTS)
+    down, slow, drawn = run_data(source_of(run))[0]["events"]
+    assert (down["name"], down["what"], slow["what"]) == ("leaf0 <-> spine1", "down", "3 x as slow")
+    assert down["spans"] == [[12_000_000_000, 20_000_000_000]]
+    names = {run.links.name[link] for link in down["links"]}
+    assert names == {"leaf0 -> spine1", "spine1 -> leaf0"}
+    assert slow["links"] == []
+    assert len(drawn["spans"]) > 2
+    assert all(0 < b - a <= 3_000_000_000 for a, b in drawn["spans"])
+    clean = cosim.run(EVENTS, {"events": []})
+    assert run_data(source_of(clean))[0]["events"] == []
+    one = cosim.run(EVENTS, {"events": [{"link": "gpu0 -> leaf0", "rate": "50Gbps", "at": "12ms"}]})
+    [cost] = run_data(source_of(one))[0]["events"][0]["jobs"]
+    assert cost["base_share"] == 0
+    assert cost["base_ps"] == clean.iterations.duration_ps[0]
+    assert cost["hit_ps"] == one.iterations.duration_ps[-1] > cost["base_ps"]
+
+
+@in_a_browser
+def test_an_event_is_told_at_the_top_and_drawn_where_time_is(opened: Opened, tmp_path: Path) -> None:
+    page = opened.show(cosim.run(EVENTS).report().html, tmp_path)
+    assert "leaf0 <-> spine1 down, 12 ms to 20 ms" in page.inner_text("#answer")
+    line = page.locator("#fabric path[stroke-dasharray='2 5']")
+    assert line.count() == 0
+    dashed = set()
+    for k in range(1, int(page.locator("#fabric input").get_attribute("max")) + 1):
+        page.locator("#fabric input").fill(str(k))
+        dashed.add(line.count())
+    assert dashed == {0, 1}
+    with page.expect_download() as saved:
+        page.locator("#network h3:text('Goodput') + div button:text('SVG')").click()
+    drawn = Path(saved.value.path()).read_text("utf-8")
+    assert "leaf0 &lt;-&gt; spine1 down" in drawn
+    assert ">Goodput<" in drawn
+    assert re.search(r'd="M[\d. ]+H[\d.]+V', drawn)  # steps, as on the screen
+    with page.expect_download() as saved:
+        page.locator("#network h3:text('Goodput') + div button:text('CSV')").click()
+    head, first, *_ = Path(saved.value.path()).read_text("utf-8").splitlines()
+    assert head == "time_ps,all endpoints_bps"
+    assert re.fullmatch(r"\d+,\d+", first)
+    assert opened.wrong == []

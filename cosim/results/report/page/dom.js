@@ -39,6 +39,12 @@ export function section(id, title, note, tools, ...children) {
   return el("section", { id }, head, note && el("p", { class: "note" }, note), children);
 }
 
+/** The block that stands above an answer; of each doubt its subject and what is said of it. */
+export function doubtful(doubts) {
+  return el("div", { class: "doubtful", role: "note" }, el("b", {}, "doubtful:"),
+    el("ul", {}, doubts.map(([what, why]) => el("li", {}, el("b", {}, what), `: ${why}`))));
+}
+
 /**
  * A table.
  * @param {Array<{title: string, text?: boolean, optional?: boolean, long?: boolean}>} columns

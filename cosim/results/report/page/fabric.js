@@ -24,10 +24,12 @@ export function fabric(run, which = "") {
   const measures = measuresOf(run, line);
   let measure = measures[0];
   const says = el("span", { class: "note" });
+  const dead = deadLines(run);
   const colourAt = (bin) => {
     const span = bin === 0 ? null : [(bin - 1) * bin_ps, bin * bin_ps];
     const shares = measure.shares(bin, span);
     map.lines.forEach((node, k) => paint(node, shares[k]));
+    for (const [k, when] of dead) map.lines[k].setAttribute("stroke-dasharray", span && when.some(([from, to]) => from < span[1] && to > span[0]) ? "2 5" : "none");
     output.textContent = span && measure.moves ? `${time(span[0])} to ${time(span[1])}` : "over the whole run";
     says.textContent = measure.said ?? "";
   };
@@ -42,6 +44,16 @@ export function fabric(run, which = "") {
   return section(`fabric${which}`, which ? `Fabric of ${which}` : "Fabric", note, [csvButton("links", () => linkRows(run)), svgButton("fabric", () => map.node)],
     el("div", { class: "slider" }, measures.length > 1 ? by : null, el("span", {}, "Time"), input, output),
     el("div", { class: "map" }, map.node), legend(), says, chosen, busiest(run, choose, chosen));
+}
+
+/** When the links of each line were down: dashed then. */
+function deadLines(run) {
+  const found = new Map();
+  for (const event of run.events) for (const link of event.links) {
+    const line = run.columns.link_line[link];
+    if (line >= 0) found.set(line, [...(found.get(line) ?? []), ...event.spans]);
+  }
+  return found;
 }
 
 function paint(node, share) {

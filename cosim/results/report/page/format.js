@@ -17,6 +17,8 @@ function scaled(value, units) {
 
 /** Picoseconds. */
 export const time = (ps) => scaled(ps, TIMES);
+/** Picoseconds that may be hours or days, as Python's `format_span`. */
+export const span = (ps) => (Math.abs(ps) < 60e12 ? time(ps) : scaled(ps, [[86_400e12, "d"], [3_600e12, "h"], [60e12, "min"]]));
 /** Bytes: binary units where they are whole and below 1,024, decimal ones elsewhere. */
 export function size(bytes) {
   const found = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]].find(([unit]) => bytes >= unit && bytes < 1024 * unit && bytes % unit === 0);
@@ -55,3 +57,6 @@ export function marks(from, to, about) {
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) out.push(at);
   return out;
 }
+
+/** What a number written by one of these is in, as the end of a column's name. */
+export const unitOf = (format) => new Map([[time, "_ps"], [size, "_bytes"], [rate, "_bps"], [flops, "_flops"]]).get(format) ?? "";

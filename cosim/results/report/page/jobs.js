@@ -50,12 +50,12 @@ function interleaving(run) {
   const name = (link) => `${run.fabric.nodes[run.columns.link_src[link]]} → ${run.fabric.nodes[run.columns.link_dst[link]]}`;
   const rates = (row) => Array.from({ length: bins + 1 }, (_, k) => {
     const bin = Math.min(k, bins - 1);
-    return (8e12 * run.columns.shared_bytes[row * bins + bin]) / Math.max(1, (bin === bins - 1 ? end : (bin + 1) * bin_ps) - bin * bin_ps);
+    return (8e12 * run.columns.shared_sent_bytes[row * bins + bin]) / Math.max(1, (bin === bins - 1 ? end : (bin + 1) * bin_ps) - bin * bin_ps);
   });
   const drawn = (link) => {
     const series = rows.map((one, row) => ({ ...one, row })).filter((one) => one.link === link).slice(0, MOST_SERIES)
       .map((one) => ({ label: run.summary.jobs[one.job].name, values: rates(one.row), steps: true }));
-    return figure(`Who shares ${name(link)}: what arrived by it`, "shared-link", { x, series, formatX: time, formatY: rate, top: Math.max(run.columns.link_rate[link], ...series.flatMap((one) => one.values)) });
+    return figure(`Who shares ${name(link)}: what each sends over it`, "shared-link", { x, series, formatX: time, formatY: rate, top: Math.max(run.columns.link_rate[link], ...series.flatMap((one) => one.values)) });
   };
   const place = el("div", {}, drawn(links[0]));
   const options = links.map((link, k) => el("option", { value: k }, name(link)));

@@ -11,6 +11,7 @@ import { path } from "report/path.js";
 import { fabric } from "report/fabric.js";
 import { network } from "report/network.js";
 import { jobs } from "report/jobs.js";
+import { showEvents } from "report/plot.js";
 import { comparison } from "report/comparison.js";
 import { sweep } from "report/sweep.js";
 
@@ -30,9 +31,10 @@ export async function start() {
 
 function one(data) {
   const run = data.runs[0];
+  showEvents(run.events);
   const line = timeline([run]);
   return laid(data, title(run), [
-    overview(run), line.section, path(run, line.show), fabric(run), network(run), jobs(run), settings(run),
+    overview(run), line.section, path(run, line.show), run.columns.link_bytes.some((sent) => sent > 0) && fabric(run), network(run), jobs(run), settings(run),
   ]);
 }
 
@@ -76,7 +78,7 @@ function settings(run) {
   const s = run.summary;
   const reports = [["topology", s.topology_report], ...s.jobs.map((job) => [`workload of ${job.name}`, job])];
   const lines = reports.flatMap(([name, said]) =>
-    ["read", "ignored", "invented"].filter((key) => said[key]?.length)
+    ["read", "ignored", "assumed"].filter((key) => said[key]?.length)
       .map((key) => el("p", { class: "note" }, `${name}, ${key}: ${said[key].join(", ")}`)));
   const notes = s.warnings.map((warning) => el("p", {}, warning));
   if (!run.settings && !lines.length && !notes.length) return null;

@@ -27,25 +27,15 @@ function completion(run) {
 }
 
 function goodput(run) {
-  const { bins, bin_ps } = run.traffic;
-  const sums = binSums(run);
-  const last = run.summary.end_ps - (bins - 1) * bin_ps;
-  const rates = Array.from(sums, (one, k) => (8e12 * one) / Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps));
-  const x = Array.from({ length: bins + 1 }, (_, k) => (k === bins ? run.summary.end_ps : k * bin_ps));
-  const long = (k) => Math.max(1, k === bins - 1 && last > 0 ? last : bin_ps);
-  const jobs = run.columns.traffic_job.length / bins;
-  const own = Array.from({ length: jobs }, (_, job) => {
-    const values = Array.from({ length: bins }, (_, k) => (8e12 * run.columns.traffic_job[job * bins + k]) / long(k));
-    return { label: run.summary.jobs[job].name, steps: true, values: [...values, values.at(-1) ?? 0] };
+  const sent = run.columns.goodput_bytes;
+  const bins = run.traffic.goodput_bins;
+  const edges = Array.from({ length: bins + 1 }, (_, k) => Math.min(k * run.traffic.goodput_bin_ps, run.summary.end_ps));
+  const several = sent.length > bins;
+  const series = Array.from({ length: sent.length / bins }, (_, job) => {
+    const values = Array.from({ length: bins }, (_, k) => (8e12 * sent[job * bins + k]) / Math.max(1, edges[k + 1] - edges[k]));
+    return { label: several ? run.summary.jobs[job].name : "all endpoints", steps: true, values: [...values, values.at(-1) ?? 0] };
   });
-  const all = { label: "arrived, all together", steps: true, values: [...rates, rates.at(-1) ?? 0] };
-  return figure(jobs ? "Goodput by job" : "Goodput", "goodput", { x, series: jobs ? own : [all], formatX: time, formatY: rate });
-}
-
-function binSums(run) {
-  const { bins } = run.traffic;
-  const pairs = run.columns.traffic_pair.length;
-  return Float64Array.from({ length: bins }, (_, bin) => run.columns.traffic_bytes.slice(bin * pairs, (bin + 1) * pairs).reduce((a, b) => a + b, 0));
+  return figure(several ? "Goodput by job" : "Goodput", "goodput", { x: edges, series, formatX: time, formatY: rate });
 }
 
 function bySize(run) {

@@ -1,17 +1,29 @@
 /**
- * Series over an axis, by uPlot, in the page's colours.
+ * Series over an axis, by uPlot, in the page's colours; and the same picture as SVG.
  * @module plot
  */
 
 import uPlot from "report/uplot";
 import { colour, el, onTheme, svg } from "report/dom.js";
+import { axis, marks, time, unitOf } from "report/format.js";
 import { csvButton, svgButton } from "report/save.js";
+
+const BAND = "memory";
+let bands = [];
+
+/** Events that every axis of simulated time shows from now on: `[{name, what, spans}]`. */
+export function showEvents(events) {
+  bands = events.flatMap((event) => event.spans.map(([from, to], k) => ({ from, to, name: k ? "" : `${event.name} ${event.what}` })));
+}
+
+/** The bands of a plot: of those over simulated time. */
+const bandsOf = (about) => (about.formatX === time && !about.logX ? bands : []);
 
 /**
  * A plot that follows the width of the page.
  * @param {{x: ArrayLike<number>, series: Array<{label: string, values: ArrayLike<number>, steps?: boolean}>,
  *   formatX: (x: number) => string, formatY: (y: number) => string, logX?: boolean, top?: number,
- *   height?: number}} about
+ *   height?: number, nameX?: string, nameY?: string}} about
  * @returns {HTMLElement}
  */
 export function plot(about) {
@@ -26,12 +38,13 @@ export function plot(about) {
   return place;
 }
 
-const shade = (k) => [colour("accent"), colour("soft"), colour("accent-soft"), colour("ink"), colour("memory")][k % 5];
+const SHADES = ["accent", "soft", "accent-soft", "ink", "memory"];
+const shade = (k) => SHADES[k % SHADES.length];
 
 function options(about, width) {
-  const axis = (format, size) => ({
+  const line = (format, size) => ({
     stroke: colour("soft"), grid: { stroke: colour("rule"), width: 1 }, ticks: { stroke: colour("rule"), width: 1 },
-    values: (_, marks) => marks.map((mark) => (mark === null ? "" : format(mark))), size, font: "11px system-ui",
+    values: (_, at) => at.map((mark) => (mark === null ? "" : format(mark))), size, font: "11px system-ui",
   });
   return {
     width, height: about.height ?? 220, legend: { live: true, show: about.series.length > 0 },
@@ -39,11 +52,12 @@ function options(about, width) {
       x: { time: false, distr: about.logX ? 3 : 1 },
       y: { range: (_, low, high) => [Math.min(0, low), about.top ?? (high > 0 ? high * 1.05 : 1)] },
     },
-    axes: [{ ...axis(about.formatX, 30), space: 90 }, axis(about.formatY, 74)],
+    hooks: { drawClear: [(drawn) => paintBands(drawn, bandsOf(about))] },
+    axes: [{ ...line(about.formatX, 30), space: 90 }, line(about.formatY, 74)],
     series: [
       { label: about.nameX ?? "time", value: (_, x) => (x === null ? "" : about.formatX(x)) },
       ...about.series.map((one, k) => ({
-        label: one.label, stroke: shade(k), width: 1.5, points: { show: about.x.length < 3 },
+        label: one.label, stroke: colour(shade(k)), width: 1.5, points: { show: about.x.length < 3 },
         paths: one.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
         value: (_, y) => (y === null ? "" : about.formatY(y)),
       })),
@@ -51,33 +65,88 @@ function options(about, width) {
   };
 }
 
+function paintBands(drawn, shown) {
+  const { ctx, bbox } = drawn;
+  ctx.save();
+  ctx.font = `${10 * devicePixelRatio}px system-ui`;
+  for (const { from, to, name } of shown) {
+    const [a, b] = [from, to].map((at) => Math.min(bbox.left + bbox.width, Math.max(bbox.left, drawn.valToPos(at, "x", true))));
+    if (b <= a) continue;
+    ctx.fillStyle = colour(BAND);
+    ctx.globalAlpha = 0.22;
+    ctx.fillRect(a, bbox.top, b - a, bbox.height);
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = colour("soft");
+    if (b - a > ctx.measureText(name).width) ctx.fillText(name, a + 3 * devicePixelRatio, bbox.top + 11 * devicePixelRatio);
+  }
+  ctx.restore();
+}
+
 /** A plot with its title, and buttons that save it and its data. */
 export function figure(title, name, about) {
-  const tools = el("div", { class: "tools" }, csvButton(name, () => plotRows(about)), svgButton(name, () => plotted(about)));
+  const tools = el("div", { class: "tools" }, csvButton(name, () => plotRows(about)), svgButton(name, () => plotted(title, about)));
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, title), tools), plot(about));
 }
 
-/** The same as a figure that can be saved. */
-export function plotted(about) {
-  const [wide, high, left, below] = [720, 300, 80, 40];
-  const xs = [...about.x].map((x) => (about.logX ? Math.log10(Math.max(x, 1)) : x));
-  const [low, far] = [Math.min(...xs), Math.max(...xs)];
-  const top = about.top ?? Math.max(...about.series.flatMap((one) => [...one.values]), 1e-9);
-  const at = (x, y) => `${left + ((x - low) / (far - low || 1)) * (wide - left - 10)},${(high - below) * (1 - y / top) + 6}`;
-  const lines = about.series.map((one, k) =>
-    svg("polyline", { fill: "none", stroke: shade(k), "stroke-width": 1.5, points: [...one.values].map((y, i) => (y === null ? "" : at(xs[i], y))).join(" ") }));
+/** The same as a figure that can be saved: title, axes, events, lines as on the screen, and a legend. */
+export function plotted(title, about) {
+  const [wide, high, left, right, above, below] = [720, 320, 84, 14, 34, 58];
+  const along = (x) => (about.logX ? Math.log10(Math.max(x, 1)) : x);
+  const [low, far] = [along(about.x[0] ?? 0), along(about.x[about.x.length - 1] ?? 1)];
+  const most = about.series.reduce((peak, one) => one.values.reduce((a, b) => Math.max(a, b ?? 0), peak), 0);
+  const top = about.top ?? (most > 0 ? most * 1.05 : 1);
+  const x = (at) => left + ((along(at) - low) / (far - low || 1)) * (wide - left - right);
+  const y = (at) => high - below - (at / top) * (high - below - above);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11, fill: "var(--soft)" };
-  const names = about.series.map((one, k) => svg("text", { ...words, fill: shade(k), x: left + 8, y: 18 + 14 * k }, one.label));
-  return svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high },
-    svg("rect", { width: wide, height: high, fill: "var(--paper)" }), lines, names,
-    svg("text", { ...words, x: left, y: high - 14 }, about.formatX(about.x[0] ?? 0)),
-    svg("text", { ...words, x: wide - 10, y: high - 14, "text-anchor": "end" }, about.formatX(about.x[about.x.length - 1] ?? 0)),
-    svg("text", { ...words, x: left - 8, y: 14, "text-anchor": "end" }, about.formatY(top)),
-    svg("text", { ...words, x: left - 8, y: high - below + 6, "text-anchor": "end" }, about.formatY(0)));
+  const ticksX = about.logX ? decades(about.x[0] ?? 1, about.x[about.x.length - 1] ?? 1) : marks(low, far, 6);
+  const ticksY = marks(0, top, 5);
+  const said = (ticks, format) => (format === time && !about.logX ? axis(ticks) : ticks.map(format));
+  const [wordsX, wordsY] = [said(ticksX, about.formatX), ticksY.map(about.formatY)];
+  const rule = { stroke: "var(--rule)", "stroke-width": 1 };
+  let reached = left;
+  const legend = about.series.map((one, k) => {
+    const at = reached;
+    reached += 30 + 6.2 * one.label.length;
+    return [svg("rect", { x: at, y: high - 15, width: 14, height: 3, fill: `var(--${shade(k)})` }), svg("text", { ...words, x: at + 18, y: high - 10 }, one.label)];
+  });
+  return svg("svg", { viewBox: `0 0 ${Math.max(wide, reached)} ${high}`, width: Math.max(wide, reached), height: high },
+    svg("rect", { width: Math.max(wide, reached), height: high, fill: "var(--paper)" }),
+    svg("text", { ...words, x: left, y: 18, "font-size": 13, fill: "var(--ink)" }, title),
+    bandsOf(about).map(({ from, to, name }) => {
+      const [a, b] = [from, to].map((at) => Math.min(wide - right, Math.max(left, x(at))));
+      return b > a && [svg("rect", { x: a, y: above, width: b - a, height: high - below - above, fill: `var(--${BAND})`, opacity: 0.22 }), svg("text", { ...words, x: a + 3, y: above + 11, "font-size": 10 }, name)];
+    }),
+    ticksX.map((at, k) => [svg("line", { ...rule, x1: x(at), x2: x(at), y1: above, y2: high - below }), svg("text", { ...words, x: x(at), y: high - below + 15, "text-anchor": "middle" }, wordsX[k])]),
+    ticksY.map((at, k) => [svg("line", { ...rule, x1: left, x2: wide - right, y1: y(at), y2: y(at) }), svg("text", { ...words, x: left - 6, y: y(at) + 4, "text-anchor": "end" }, wordsY[k])]),
+    about.series.map((one, k) => svg("path", { fill: "none", stroke: `var(--${shade(k)})`, "stroke-width": 1.5, "stroke-linejoin": "round", d: drawn(about.x, one, x, y) })),
+    svg("text", { ...words, x: (left + wide - right) / 2, y: high - below + 32, "text-anchor": "middle" }, about.nameX ?? "time"), legend);
 }
 
-/** Rows of a plot's data. */
+/** The way along a line: up to the next place first where it goes in steps, and a gap where nothing is known. */
+function drawn(xs, one, x, y) {
+  let [out, open] = ["", false];
+  for (let k = 0; k < xs.length; k++) {
+    if (one.values[k] === null || Number.isNaN(one.values[k])) open = false;
+    else {
+      const [at, up] = [x(xs[k]).toFixed(2), y(one.values[k]).toFixed(2)];
+      out += !open ? `M${at} ${up}` : one.steps ? `H${at}V${up}` : `L${at} ${up}`;
+      open = true;
+    }
+  }
+  return out;
+}
+
+/** Round marks of a logarithmic axis: powers of ten, and 2 and 5 between them where those are few. */
+function decades(from, to) {
+  const powers = Array.from({ length: Math.ceil(Math.log10(Math.max(to, 1))) + 1 }, (_, k) => 10 ** k);
+  const many = Math.log10(Math.max(to, 1) / Math.max(from, 1)) > 3;
+  return powers.flatMap((one) => (many ? [one] : [one, 2 * one, 5 * one])).filter((one) => one >= from && one <= to);
+}
+
+/** Rows of a plot's data; columns' names have their unit at the end, and whole units are written whole. */
 export function plotRows(about) {
-  const names = [about.nameX ?? "time", ...about.series.map((one) => one.label)];
-  return [names, ...Array.from(about.x, (x, k) => [x, ...about.series.map((one) => one.values[k])])];
+  const [unitX, unitY] = [unitOf(about.formatX), unitOf(about.formatY)];
+  const names = [`${about.nameX ?? "time"}${unitX}`, ...about.series.map((one) => `${one.label}${unitY}`)];
+  const whole = (value, unit) => (unit && typeof value === "number" ? Math.round(value) : value);
+  return [names, ...Array.from(about.x, (x, k) => [whole(x, unitX), ...about.series.map((one) => whole(one.values[k], unitY))])];
 }

@@ -3,18 +3,23 @@
  * @module sweep
  */
 
-import { el, section, svg, table } from "report/dom.js";
+import { doubtful, el, section, svg, table } from "report/dom.js";
 import { csvButton, svgButton } from "report/save.js";
 
 /** @param {object} data */
 export function sweep(data) {
   const { axes, measures, cells } = data.sweep;
   const columns = [...axes.map((axis) => ({ title: axis.name, text: true })), { title: "runs", text: true }, ...measures.map((one) => ({ title: `${one.name}${one.unit ? `, ${one.unit}` : ""}` }))];
-  const row = (cell) => ({ cells: [...cell.labels, opened(cell), ...cell.means.map((mean, k) => number(mean, cell.halves[k]))] });
+  const row = (cell) => ({ cells: [...cell.labels.slice(0, -1), marked(cell), opened(cell), ...cell.means.map((mean, k) => number(mean, cell.halves[k]))] });
+  const doubts = cells.filter((cell) => cell.doubtful);
   const rows = () => [[...axes.map((axis) => axis.name), "runs", ...measures.map((one) => one.name)], ...cells.map((cell) => [...cell.labels, cell.count, ...cell.means])];
   return section("sweep", "Sweep", data.sweep.said, csvButton("sweep", rows),
+    doubts.length > 0 && doubtful(doubts.map((cell) => [cell.labels.join(", "), cell.doubtful])),
     el("div", { class: "two" }, measures.map((measure, k) => heat(axes, cells, measure, k))), measures.length > 1 && front(measures, cells), axes.length + measures.length > 2 && parallel(axes, measures, cells), el("h3", {}, "Every cell"), table(columns, cells.map(row)));
 }
+
+/** The last of its labels, with a mark where the cell is doubtful. */
+const marked = (cell) => `${cell.labels.at(-1)}${cell.doubtful ? " ?" : ""}`;
 
 /** How many runs a cell has, and those that were kept. */
 function opened(cell) {

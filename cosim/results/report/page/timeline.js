@@ -244,6 +244,12 @@ class View {
       painter.rect(x(at), TOP - 5, 1, high, "rule");
       if (x(at) < wide - 50) painter.text(x(at) + 4, 13, words[k], "soft");
     });
+    for (const event of this.run.events) for (const [from, to] of event.spans) {
+      const [a, b] = [Math.max(x(from), label), Math.min(x(to), wide)];
+      if (b <= a) continue;
+      painter.rect(a, TOP - 6, b - a, high, "event");
+      painter.text(a + 4, TOP + 3, `${event.name} ${event.what}`, "soft", b - a - 6, 9);
+    }
     for (const row of this.rows.list) if (visible(row.y)) this.paintRow(painter, row, x, row.y + TOP - this.scroll, wide);
     this.paintPath(painter, x, wide, high);
     painter.rect(0, TOP - 5, label, high, "paper");

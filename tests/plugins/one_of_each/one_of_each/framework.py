@@ -18,4 +18,4 @@ class Waiting(Megatron):
         job = super().job(workload, model)
         memory = replace(job.memory, optimizer=job.memory.optimizer * self.state_bytes // 12)
         training = replace(job.training, synchronous_passes=True)
-        return replace(job, training=training, memory=memory, invented=("the host waits after each pass",))
+        return replace(job, training=training, memory=memory, assumed=("the host waits after each pass",))

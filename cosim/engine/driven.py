@@ -1,0 +1,298 @@
+"""Driven jobs: their ranks have no program, but do what they are given as the run goes on.
+
+An operation is issued on ranks at the instant that is, and may start in it; whoever issued it has a ticket, of
+which he is told when the operation has ended on all of them. What was issued becomes a workload when the run
+is over: rank by rank, a program of what it was given, in that order. (``engine_driven.c`` has the rest.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cosim.engine.columns import NONE
+from cosim.engine.programs import ReadyJob, ReadyProgram
+from cosim.engine.records import JobInfo
+from cosim.engine.slots import Slots
+from cosim.errors import SimulationError
+from cosim.kernel import kernel
+from cosim.network.flows import I32, I64
+from cosim.topology.graph import Topology
+from cosim.workload.operation import Operation, OpKind, Peer
+from cosim.workload.program import DeviceMesh, Workload
+from cosim.workload.table import OperationTable
+
+if TYPE_CHECKING:
+    from cosim.engine.engine import Engine
+
+MOST_CLASSES = 64
+"""Different priorities of a driven job's messages."""
+_KIND = {
+    OpKind.COMPUTE: kernel.OP_COMPUTE,
+    OpKind.MEMORY: kernel.OP_COMPUTE,
+    OpKind.SEND: kernel.OP_SEND,
+    OpKind.RECV: kernel.OP_RECV,
+    OpKind.COLLECTIVE: kernel.OP_COLLECTIVE,
+}
+
+
+def driven_info(name: str, endpoints: I32) -> JobInfo:
+    """A job whose ranks are driven, on endpoints."""
+    return JobInfo(name, driven_workload(len(endpoints)), endpoints, iterations=1, start_ps=0, driven=True)
+
+
+def driven_workload(ranks: int) -> Workload:
+    """Ranks of which nobody knows yet what they will do."""
+    none = OperationTable([], [], first=np.zeros(ranks + 1, np.int64))
+    mesh = DeviceMesh({"rank": ranks})
+    return Workload("processes", mesh, none.programs(), np.arange(ranks, dtype=np.int32))
+
+
+class DrivenJob(ReadyJob):
+    """A driven job, ready to run. ``classes`` are the priorities that its messages have had so far."""
+
+    def __init__(self, number: int, info: JobInfo, topology: Topology, driver: Driver) -> None:
+        programs: Any = _Programs(driver, number, len(info.endpoints))
+        super().__init__(number, info, topology, programs, Slots(1, 1))
+        self.classes = [info.priority]
+
+    def traits(self, iteration: int) -> dict[str, object]:
+        """See :class:`~cosim.engine.programs.ReadyJob`: of a class of messages, not of an iteration."""
+        return {**super().traits(0), "priority": self.classes[iteration]}
+
+    def class_of(self, priority: int) -> int:
+        """The number of a priority.
+
+        Raises
+        ------
+        SimulationError
+            There are too many.
+        """
+        if priority not in self.classes:
+            if len(self.classes) == MOST_CLASSES:
+                raise SimulationError(f"{self.info.name}: more than {MOST_CLASSES} priorities of messages")
+            self.classes.append(priority)
+        return self.classes.index(priority)
+
+
+class Driver:
+    """Issues operations on the ranks of driven jobs. Times are picoseconds, ranks numbers in their job."""
+
+    def __init__(self) -> None:
+        self.prototypes: list[Operation] = []
+        """What operations are like, but for durations, sizes, peers and tags."""
+        self._like: dict[tuple[object, ...], int] = {}
+        self._ports: dict[tuple[int, int, int, int], int] = {}
+        self._channels: dict[tuple[int, int, int, int], int] = {}
+        self._free: dict[tuple[int, int, int, int], list[int]] = {}
+        self._sizes: dict[int, int] = {}
+        self._members: dict[int, tuple[int, I32]] = {}
+        self._returns: dict[int, tuple[list[int], int]] = {}
+        self._engine: Engine | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs it."""
+        assert self._engine is not None
+        return self._engine
+
+    def join(self, engine: Engine) -> None:
+        """Work with an engine."""
+        self._engine = engine
+
+    # -- what is issued ------------------------------------------------------------------------------
+
+    def like(self, kind: OpKind, name: str, collective: str = "", ranks: tuple[int, ...] | None = None,
+             root: int = 0, channel: int = 0, algorithm: str = "") -> int:
+        """The number of what operations are like."""
+        key = kind, name, collective, ranks, root, channel, algorithm
+        known = self._like.get(key)
+        if known is None:
+            known = self._like[key] = len(self.prototypes)
+            self.prototypes.append(
+                Operation(name, kind, "", collective=collective, ranks=ranks, root=root, channel=channel)
+            )
+        return known
+
+    def compute(self, job: int, ranks: I32, durations: I64, like: int) -> int:
+        """Have ranks compute, each for its duration: the ticket."""
+        zeros = np.zeros(len(ranks), np.int32)
+        return self._issue_all(self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0)
+
+    def transfer(self, job: int, rank: int, dst: int, size: int, channel: int, priority: int, like: int, peer: int) -> int:
+        """Have a rank send to an endpoint, where nobody has to ask for it: the ticket."""
+        ready: Any = self.engine.jobs[job]
+        src = int(ready.info.endpoints[rank])
+        free = self._free.setdefault((job, src, dst, channel), [])
+        binding = free.pop() if free else self._bind(job, src, dst, size, channel)
+        if self._sizes[binding] != size:
+            self.engine.resize_message(binding, size)
+            self._sizes[binding] = size
+        rank0 = self._rank0(job)
+        ticket = self._issue(rank0 + rank, kernel.OP_TRANSFER, like, 0, size, binding, ready.class_of(priority), peer, 0)
+        self._returns[ticket] = free, binding
+        return ticket
+
+    def message(self, job: int, rank: int, peer: int, size: int, tag: int, like: int, *, sends: bool) -> int:
+        """Post one end of a message between ranks: the ticket."""
+        src, dst = (rank, peer) if sends else (peer, rank)
+        channel = self.prototypes[like].channel
+        port = self._port(job, src, dst, size, tag, channel, sends=sends)
+        kind = kernel.OP_SEND if sends else kernel.OP_RECV
+        return self._issue(self._rank0(job) + rank, kind, like, 0, size, port, 0, peer, tag)
+
+    def collective(self, job: int, ranks: tuple[int, ...], position: int | None, what: int, size: int, like: int) -> int:
+        """Have all ranks of a group come to its next collective, or the one at ``position`` alone."""
+        comm, first, met = self._group(job, ranks)
+        at = np.arange(len(ranks), dtype=np.int32) if position is None else np.array([position], np.int32)
+        here = np.array(ranks, np.int32)[at] + np.int32(self._rank0(job))
+        occurrence = met[at].copy()
+        met[at] += 1
+        zeros = np.zeros(len(at), np.int64)
+        return self._issue_all(here, zeros, at + np.int32(first), occurrence, kernel.OP_COLLECTIVE, like, size, what)
+
+    def came(self, ticket: int) -> None:
+        """A ticket is through: what it had is free again."""
+        held = self._returns.pop(ticket, None)
+        if held is not None:
+            held[0].append(held[1])
+
+    def _rank0(self, job: int) -> int:
+        return self.engine.tables.rank0[job]
+
+    def _issue(self, rank: int, kind: int, like: int, *given: int) -> int:
+        engine = self.engine
+        now = int(engine.instant())
+        while (ticket := kernel.issue_one(engine.columns, now, rank, kind, like, *given)) == NONE:
+            engine.tables.widen_pool(1)
+        return int(ticket)
+
+    def _issue_all(self, ranks: I32, durations: I64, ref: I32, occurrence: I32, *given: int) -> int:
+        engine = self.engine
+        now = int(engine.instant())
+        ranks = np.ascontiguousarray(ranks, np.int32)
+        given_all = len(ranks), ranks, durations, ref, occurrence, *given
+        while (ticket := kernel.issue_all(engine.columns, now, *given_all)) == NONE:
+            engine.tables.widen_pool(len(ranks))
+        return int(ticket)
+
+    def _bind(self, job: int, src: int, dst: int, size: int, channel: int) -> int:
+        binding = self.engine.bind_message(job, src, dst, size, channel)
+        self._sizes[binding] = size
+        return binding
+
+    def _port(self, job: int, src: int, dst: int, size: int, tag: int, channel: int, *, sends: bool) -> int:
+        columns, tables = self.engine.columns, self.engine.tables
+        meets = job, src, dst, tag
+        if meets not in self._channels:
+            number, made = columns.extend("channels", 1)
+            made["head"] = made["tail"] = NONE
+            self._channels[meets] = number
+            ends = (np.array([one], np.int32) for one in (src, dst))
+            tables.messages.channels.append((number, job, *ends, np.array([tag])))
+        key = self._channels[meets], size if sends else -1, channel, int(sends)
+        port = self._ports.get(key)
+        if port is None:
+            binding = NONE
+            if sends:
+                endpoints = self.engine.jobs[job].info.endpoints
+                binding = self._bind(job, int(endpoints[src]), int(endpoints[dst]), size, channel)
+            port, made = columns.extend("ports", 1)
+            made["channel"], made["binding"], made["peer"] = self._channels[meets], binding, NONE
+            self._ports[key] = port
+        return port
+
+    def _group(self, job: int, ranks: tuple[int, ...]) -> tuple[int, int, I32]:
+        """A group's number, its first row of members, and how often each member has met there."""
+        comm = self.engine.groups.driven(job, ranks)
+        known = self._members.get(comm)
+        if known is None:
+            first, made = self.engine.columns.extend("members", len(ranks))
+            made["comm"], made["position"] = comm, np.arange(len(ranks))
+            known = self._members[comm] = first, np.zeros(len(ranks), np.int32)
+        return comm, *known
+
+    # -- what it was ---------------------------------------------------------------------------------
+
+    def issued(self) -> NDArray[Any]:
+        """All that was issued so far, in that order."""
+        columns = self.engine.columns
+        return columns.issued[: int(columns.scalars["num_issued"])]
+
+    def operation_of(self, row: Any) -> Operation:
+        """What was issued, as an operation."""
+        like = self.prototypes[int(row["like"])]
+        peer = None if row["peer"] < 0 else Peer(rank=int(row["peer"]))
+        duration, size = int(row["duration"]), int(row["size"])
+        return replace(like, duration_ps=duration, size_bytes=size, peer=peer, tag=int(row["tag"]))
+
+    def made(self, job: ReadyJob) -> JobInfo:
+        """A driven job with what it did as its workload."""
+        first, world = self._rank0(job.number), job.info.workload.world_size
+        rows = self.issued()
+        rows = rows[(rows["rank"] >= first) & (rows["rank"] < first + world)]
+        rows = rows[np.argsort(rows["rank"], kind="stable")]
+        counts = np.bincount(rows["rank"] - first, minlength=world)
+        table = OperationTable(
+            self.prototypes or [Operation("none", OpKind.COMPUTE, "")],
+            rows["like"],
+            first=np.concatenate([[0], np.cumsum(counts)]),
+            duration_ps=rows["duration"].copy(),
+            size_bytes=rows["size"].copy(),
+            peer=rows["peer"].astype(np.int64),
+            tag=rows["tag"].astype(np.int64),
+        )
+        names = [f"rank {rank}" for rank in range(world)]
+        return replace(job.info, workload=replace(job.info.workload, programs=table.programs(names)))
+
+
+class _Programs(Sequence[ReadyProgram]):
+    """What each rank of a driven job was given so far."""
+
+    def __init__(self, driver: Driver, job: int, ranks: int) -> None:
+        self._driver, self._job, self._ranks = driver, job, ranks
+
+    def __len__(self) -> int:
+        return self._ranks
+
+    @overload
+    def __getitem__(self, number: int) -> ReadyProgram: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[ReadyProgram, ...]: ...
+    def __getitem__(self, number: int | slice) -> ReadyProgram | tuple[ReadyProgram, ...]:
+        if isinstance(number, slice):
+            return tuple(self[k] for k in range(*number.indices(len(self))))
+        given: Any = _Given(self._driver, self._job, number)
+        return ReadyProgram(f"rank {number}", given, (), (), (), (), {})
+
+
+class _Given(Sequence[Operation]):
+    """The operations that a rank was given, found when they are asked for: few are, to say what is wrong."""
+
+    def __init__(self, driver: Driver, job: int, rank: int) -> None:
+        self._driver, self._job, self._rank = driver, job, rank
+
+    def _rows(self) -> NDArray[Any]:
+        rows = self._driver.issued()
+        found: NDArray[Any] = rows[rows["rank"] == self._driver.engine.tables.rank0[self._job] + self._rank]
+        return found
+
+    def __len__(self) -> int:
+        return len(self._rows())
+
+    def __iter__(self) -> Iterator[Operation]:
+        return map(self._driver.operation_of, self._rows())
+
+    @overload
+    def __getitem__(self, number: int) -> Operation: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Operation, ...]: ...
+    def __getitem__(self, number: int | slice) -> Operation | tuple[Operation, ...]:
+        rows = self._rows()
+        if isinstance(number, slice):
+            return tuple(map(self._driver.operation_of, rows[number]))
+        return self._driver.operation_of(rows[number])

@@ -1,0 +1,205 @@
+"""``cosim.open``: a run that SimPy's processes take part in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.engine.driven import driven_info
+from cosim.engine.progress import ProgressInfo
+from cosim.engine.records import JobInfo, Records
+from cosim.engine.replay import Replay
+from cosim.errors import InputError, ScenarioError, WorkloadError
+from cosim.experiment.build import Built, build, job_at
+from cosim.experiment.engines import engine_for
+from cosim.experiment.run import read_source
+from cosim.experiment.scenario import Job, Scenario, from_document
+from cosim.experiment.settings import Changes
+from cosim.experiment.simulate import Run, finished, release_of
+from cosim.experiment.watch import watched
+from cosim.files.located_yaml import Document, read
+from cosim.processes.simulation import Simulation
+from cosim.topology.changes import LinkChanges
+from cosim.topology.graph import Topology
+from cosim.units import parse_time
+from cosim.workload.program import DeviceMesh, Program, Workload
+from cosim.written import plain
+
+OWN = "processes"
+"""The job whose ranks do what processes have endpoints do."""
+
+
+def open(  # noqa: A001
+    source: Scenario | Mapping[str, Any] | str | Path,
+    set: Changes = (),  # noqa: A002
+    *,
+    unit: str = "1ps",
+    messages: bool = False,
+    changes_links: bool = False,
+) -> Simulation:
+    """A run that SimPy's processes take part in.
+
+    Parameters
+    ----------
+    source
+        A scenario: made in Python, as plain values, a YAML file, or YAML text. It may have no jobs.
+    set
+        Changes, as for :func:`cosim.load`.
+    unit
+        What a number of SimPy's time is: ``1ps``, or ``1s`` for programs that count seconds.
+    messages
+        Keep every message.
+    changes_links
+        Processes may change links: :meth:`Simulation.change`.
+
+    Returns
+    -------
+    Simulation
+        At time 0: nothing has happened yet.
+
+    Raises
+    ------
+    InputError
+        The scenario can't be used; or the reference engine would run it, which has no processes.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> ring = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"}
+    >>> sim = cosim.open({"topology": ring, "network": "fair_share"})
+    >>> def trainer(sim, ranks):
+    ...     for step in range(2):
+    ...         yield sim.compute(ranks, "1ms")
+    ...         done = yield sim.all_reduce(ranks, "4MB")
+    ...         print(sim.now, done.took_ps)
+    >>> _ = sim.process(trainer(sim, range(4)))
+    >>> run = sim.run()
+    1600000000 600000000
+    3200000000 600000000
+    >>> run.records.num_messages
+    48
+    """
+    scenario = read_source(source, set)
+    if not isinstance(scenario, Scenario):
+        raise InputError("this is a sweep: a simulation is one scenario")
+    if engine_for(None) == "reference":
+        raise InputError("processes need the kernel", hint="python -m cosim.kernel.build")
+    for kind in ("scheduler", "queue"):
+        if getattr(scenario, kind) is not None:
+            raise ScenarioError(
+                f"processes start jobs by themselves, beside which there is no {kind}", location=scenario.locate(kind)
+            )
+    built = build(scenario)
+    try:
+        unit_ps = parse_time(unit)
+    except ValueError as error:
+        raise InputError(f"unit: {error}") from None
+    if unit_ps < 1:
+        raise InputError(f"unit: {unit!r} is no time")
+    return simulation(scenario, built, messages=messages, unit_ps=unit_ps, changes_links=changes_links)
+
+
+def simulation(
+    scenario: Scenario,
+    built: Built,
+    *,
+    messages: bool = False,
+    unit_ps: int = 1,
+    changes_links: bool = False,
+    progress: Callable[[ProgressInfo], None] | None = None,
+) -> Simulation:
+    """A simulation of what was built."""
+    topology = built.topology
+    if changes_links:
+        topology = _changing(scenario, built)
+    own = driven_info(OWN, np.arange(topology.num_endpoints, dtype=np.int32))
+    jobs = [*built.jobs, own]
+    record = scenario.record
+    replay = Replay(
+        topology,
+        built.network,
+        jobs,
+        built.planner,
+        release_of(scenario, built.network),
+        scenario.seed,
+        record_messages=messages or record.messages is not False,
+        record_operations=None if record.operations == "all" else record.operations,
+        progress=progress,
+        watched=watched(scenario, built),
+        spill=None if record.spill is None else scenario.base / record.spill,
+        environment=Simulation,
+    )
+    sim: Any = replay.environment
+    finish = partial(_finish, scenario, built)
+    sim.take(replay, topology, len(jobs) - 1, finish, partial(_job, scenario, topology), unit_ps)
+    return sim  # type: ignore[no-any-return]
+
+
+def _changing(scenario: Scenario, built: Built) -> Topology:
+    """The topology, whose links processes change."""
+    can = built.network.describe()
+    if not can.live_changes:
+        raise ScenarioError(
+            f"{can.name} has no links that change while it runs",
+            location=scenario.locate("network"),
+            hint="congestion_unaware, congestion_aware, fair_share and congestion have",
+        )
+    if built.topology.changes is not None:
+        raise ScenarioError(
+            "links change by events or by processes, not by both", location=scenario.locate("events")
+        )
+    return replace(built.topology, changes=LinkChanges((), scenario.detection))
+
+
+def _finish(scenario: Scenario, built: Built, records: Records) -> Run:
+    own = next(number for number, job in enumerate(records.jobs) if job.driven and job.name == OWN)
+    if own == len(records.jobs) - 1 and not len(records.jobs[own].workload.table):  # nobody had it do anything
+        by_job = records.jobs[:own], records.finish_ps[:own], records.iteration_end_ps[:own]
+        recorded = None if records.recorded is None else records.recorded[:own]
+        records = replace(
+            records, jobs=by_job[0], finish_ps=by_job[1], iteration_end_ps=by_job[2], recorded=recorded
+        )
+    return finished(scenario, built, records)
+
+
+def _job(
+    scenario: Scenario, topology: Topology, source: Any, placement: Sequence[int] | None, name: str, now: int, number: int
+) -> JobInfo:
+    """A job that a process starts."""
+    if isinstance(source, tuple):
+        program, iterations = source
+        source = {"workload": _workload(program, placement, name), "iterations": iterations}
+    if isinstance(source, Workload):
+        source = {"workload": source}
+    if isinstance(source, str | Path):
+        source = _read(scenario.base / source)
+    if isinstance(source, Mapping):
+        whole = Document("job", {"topology": topology, "network": "fair_share", "jobs": [plain(source, keep=True)]})
+        source = from_document(whole, scenario.base, "job").jobs[0]
+    if not isinstance(source, Job):
+        raise InputError(f"{source!r} is no job", hint="a cosim.Job, a cosim.Workload, a mapping, or a YAML file")
+    if name or source.name in ("", "job0"):
+        source = source.model_copy(update={"name": name or f"job{number}"})
+    return job_at(scenario, topology, source, placement, now, number)
+
+
+def _workload(program: Any, ranks: Sequence[int] | None, name: str) -> Workload:
+    if isinstance(program, Workload):
+        return program
+    if not isinstance(program, Program):
+        raise InputError(f"{program!r} is no program", hint="a cosim.Program or a cosim.Workload")
+    count = len(ranks or ())
+    return Workload(name, DeviceMesh({"rank": count}), (program,), np.zeros(count, np.int32))
+
+
+def _read(path: Path) -> Any:
+    document = read(path)
+    value = document.value
+    if not isinstance(value, dict):
+        raise WorkloadError(f"{path}: no job; it has a workload: and what else a job of a scenario has")
+    return value

@@ -1,0 +1,1 @@
+"""Lists of cables as people and their tools keep them: CSV, GraphML, ibnetdiscover, LLDP, NetBox."""

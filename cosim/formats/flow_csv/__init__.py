@@ -1,0 +1,1 @@
+"""Flow records as CSV: a run's messages, a row each."""

@@ -1,0 +1,1 @@
+"""Topologies of ns-3 simulators of RDMA: HPCC, ConWeave, SimAI."""

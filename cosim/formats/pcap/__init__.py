@@ -1,0 +1,1 @@
+"""Packet captures: a run's messages as RoCEv2 packets."""

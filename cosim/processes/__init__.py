@@ -1,0 +1,10 @@
+"""Processes of one's own that take part in a run: SimPy's, with events of the co-simulation.
+
+==============  ==============================================================
+``simulation``  the environment: time, processes, the end of a run
+``work``        what processes have ranks do: compute, transfer, collectives
+``jobs``        jobs that run beside them: iterations, their end, stop
+``links``       links as they are now, and what they become
+``waiting``     who waits for what, and where in his file
+==============  ==============================================================
+"""

@@ -1,0 +1,161 @@
+"""Links as processes see them, and what they make of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cosim.errors import NetworkError, TopologyError, WorkloadError
+from cosim.network.simulator import NetworkStatistics
+from cosim.registry import nearest
+from cosim.topology.changes import LinkChange, RouteChange
+from cosim.topology.graph import Topology
+from cosim.units import format_rate, parse_rate
+
+if TYPE_CHECKING:
+    from cosim.engine.replay import Replay
+
+
+class Link:
+    """A directed link, as it is whenever it is looked at.
+
+    Attributes
+    ----------
+    name
+        ``leaf0 -> spine1``.
+    rate_bps
+        What it carries now; 0: it is dead.
+    """
+
+    def __init__(self, links: Links, number: int) -> None:
+        self._links, self._number = links, number
+        self.name = links.topology.link_name(number)
+        self.rate_bps = float(links.topology.link_rate_bps[number])
+        self._seen = 0, 0
+
+    def __repr__(self) -> str:
+        return f"<link {self.name}: {format_rate(self.rate_bps)}>"
+
+    @property
+    def use(self) -> float:
+        """The part of the time since it was last asked for (the first time: since the start) that it sent."""
+        now, busy = self._links.now_ps, int(self._links.statistics().link_busy_ps[self._number])
+        before, self._seen = self._seen, (now, busy)
+        return 0.0 if now == before[0] else (busy - before[1]) / (now - before[0])
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that it has sent so far, as the network counts them: some count messages when they are over."""
+        return int(self._links.statistics().link_bytes[self._number])
+
+    @property
+    def queue_bytes(self) -> float:
+        """Bytes that wait for it now.
+
+        Raises
+        ------
+        NetworkError
+            The network has no queues.
+        """
+        queues = self._links.replay.network.queues(np.array([self._number]), self._links.now_ps)
+        return float(queues.queue_bytes[0])
+
+
+class Links:
+    """The links of a run."""
+
+    def __init__(self, topology: Topology, replay: Replay) -> None:
+        self.topology, self.replay = topology, replay
+        self._known: dict[str, Link] = {}
+        self._dead: set[int] = set()
+        self._links: dict[int, Link] = {}
+        self._statistics: tuple[int, NetworkStatistics] | None = None
+
+    @property
+    def now_ps(self) -> int:
+        """The time."""
+        return self.replay.environment.now_ps
+
+    def statistics(self) -> NetworkStatistics:
+        """The counters of all links, worked out once an instant."""
+        now = self.now_ps
+        if self._statistics is None or self._statistics[0] != now:
+            self._statistics = now, self.replay.network.statistics()
+        return self._statistics[1]
+
+    def link(self, name: str) -> Link:
+        """A link by name.
+
+        Raises
+        ------
+        TopologyError
+            There is none, or several.
+        """
+        known = self._known.get(name)
+        if known is None:
+            numbers = self._numbers(name)
+            if len(numbers) > 1:
+                raise TopologyError(f"{self.topology.name} has {len(numbers)} links {name!r}; look at one of them")
+            known = self._known[name] = self.at(numbers[0])
+        return known
+
+    def at(self, number: int) -> Link:
+        """A link by number."""
+        if number not in self._links:
+            self._links[number] = Link(self, number)
+        return self._links[number]
+
+    def change(self, name: str, rate: Any, up: bool | None) -> None:
+        """Have links change now.
+
+        Raises
+        ------
+        TopologyError
+            There is no such link, or it would be faster than it is.
+        WorkloadError
+            It isn't said what they become.
+        NetworkError
+            The network has no links that change.
+        """
+        if (rate is None) == (up is None):
+            raise WorkloadError("a link changes its rate (rate='100Gbps'), or goes down (up=False), or up (up=True)")
+        changed = []
+        for number in self._numbers(name):
+            own = float(self.topology.link_rate_bps[number])
+            try:
+                becomes = (own if up else 0.0) if rate is None else parse_rate(rate)
+            except ValueError as error:
+                raise WorkloadError(f"rate: {error}") from None
+            if becomes > own:
+                said = format_rate(becomes), format_rate(own)
+                raise TopologyError(f"the link {name} would have {said[0]}, more than its own {said[1]}")
+            changed.append((number, becomes))
+        before = frozenset(self._dead)
+        changes: list[LinkChange | RouteChange] = []
+        for number, becomes in changed:
+            (self._dead.discard if becomes > 0 else self._dead.add)(number)
+            changes.append(LinkChange(self.now_ps, number, becomes))
+        on = self.topology.changes
+        if on is None:
+            raise NetworkError(
+                f"{name} can't change: the run was opened without changes_links"
+            )
+        if before != self._dead and on.detection_ps is not None:
+            changes.append(RouteChange(self.now_ps + on.detection_ps, tuple(sorted(self._dead))))
+        self.replay.network.change(changes)
+        for number, becomes in changed:
+            self.at(number).rate_bps = becomes
+
+    def _numbers(self, name: str) -> list[int]:
+        topology = self.topology
+        at = {node: number for number, node in enumerate(topology.node_names)}
+        ends = [end.strip() for end in name.split("->")]
+        found: list[int] = []
+        if len(ends) == 2 and all(end in at for end in ends):
+            mine = (topology.link_src == at[ends[0]]) & (topology.link_dst == at[ends[1]])
+            found = np.flatnonzero(mine).tolist()
+        if not found:
+            names = [topology.link_name(link) for link in range(topology.num_links)]
+            raise TopologyError(f"{topology.name} has no link {name!r}{nearest(name, names)}")
+        return found

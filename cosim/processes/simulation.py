@@ -1,0 +1,464 @@
+"""The environment: a run that SimPy's processes take part in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+from simpy.core import EmptySchedule, Infinity, StopSimulation
+from simpy.events import Event
+
+from cosim.engine.driven import Driver
+from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.programs import ReadyJob
+from cosim.engine.records import JobInfo, Records
+from cosim.engine.replay import Replay
+from cosim.errors import InputError, SimulationError, StallError, WorkloadError
+from cosim.network.flows import I32, I64
+from cosim.processes.jobs import RunningJob
+from cosim.processes.links import Link, Links
+from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
+from cosim.processes.work import Work
+from cosim.registry import nearest
+from cosim.topology.graph import Topology
+from cosim.units import NEVER, parse_time
+from cosim.workload.millionths import scaled
+
+ENDED = 0
+"""SimPy's priority of what ends: before timeouts of the same time."""
+MOST_IN_VAIN = 1_000_000
+"""So many steps of processes with nothing done between them, where nothing else is left: they never end."""
+Proc = Generator[Event, Any, Any]
+
+
+class Simulation(CoSimEnvironment, Work):
+    """A SimPy environment whose processes take part in a run; :func:`cosim.open` makes it.
+
+    Time is whole picoseconds: ``timeout(5)`` takes 5 ps, ``timeout("5us")`` is exact, too. With another
+    ``unit`` numbers are multiples of it, and so is :attr:`now`; they are rounded to picoseconds.
+
+    Of one instant, first all that ends there ends: messages, computations. Events of these happen by the order
+    in which the processes that asked for them began, then by that in which they asked. Then SimPy's other
+    events happen in SimPy's order. Then what was asked for starts, by job, rank and the order on the rank.
+    What ends with it is another round of the same instant.
+
+    What :class:`~cosim.processes.work.Work` has ranks do, it does itself on the job ``processes``, which has a
+    rank on every endpoint.
+    """
+
+    def __init__(self, on_instant: Callable[[int], None], go_on: Callable[[int, bool], int]) -> None:
+        super().__init__(on_instant, go_on)
+        self.unit_ps = 1
+        self.jobs: dict[str, RunningJob] = {}
+        """Jobs with programs, by name."""
+        self.known_groups: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+        self._processes: dict[NumberedProcess, None] = {}
+        self._num_processes = self._num_asked = 0
+        self._waiting: dict[int, WorkEvent] = {}
+        self._watched: set[int] = set()
+        self._times: dict[object, int] = {}
+        self._in_vain = 0
+        self._seen = (-1, -1, -1)
+        self._state = "new"
+
+    def take(self, replay: Replay, topology: Topology, own: int, finish: Callable[[Records], Any],
+             job_of: Callable[..., JobInfo], unit_ps: int = 1) -> None:
+        """Be that of a replay, where job ``own`` has a rank on every endpoint."""
+        self._replay, self._topology, self._own = replay, topology, own
+        self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
+        self._engine = replay.engine
+        self._engine.on_told = self._told
+        self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
+        self._links = Links(topology, replay)
+        for number, job in enumerate(self._engine.jobs):
+            if not job.info.driven:
+                self.jobs[job.info.name] = RunningJob(self, number)
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> Any:
+        """The time: whole picoseconds, or a multiple of ``unit``."""
+        if self.unit_ps == 1:
+            return self._now
+        whole, rest = divmod(int(self._now), self.unit_ps)
+        return int(self._now) / self.unit_ps if rest else whole
+
+    def peek(self) -> Any:
+        """When SimPy's next event is, as :attr:`now` counts."""
+        upcoming = super().peek()
+        return upcoming if upcoming == Infinity or self.unit_ps == 1 else upcoming / self.unit_ps
+
+    def delay_ps(self, delay: object) -> int:
+        """Picoseconds of a number or a text.
+
+        Raises
+        ------
+        WorkloadError
+            It is negative, or finer than a picosecond.
+        """
+        if type(delay) is int and delay >= 0:
+            return delay * self.unit_ps
+        if isinstance(delay, str):
+            return self.said(delay, parse_time, "time")
+        try:
+            exact = Fraction(delay) * self.unit_ps  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            raise WorkloadError(f"{delay!r} is not a time", hint="write it as in '10us'") from None
+        if exact < 0:
+            raise ValueError(f"Negative delay {delay}")  # as SimPy says it
+        if self.unit_ps == 1 and exact.denominator != 1:
+            raise WorkloadError(
+                f"{delay!r} is finer than a picosecond, which numbers count here",
+                hint="write it as in '0.5us', or open with unit='1s' to count seconds",
+            )
+        return round(exact)
+
+    def said(self, value: Any, parse: Callable[[Any], int], what: str) -> int:
+        """A number that is 0 or more, or what a text means.
+
+        Raises
+        ------
+        WorkloadError
+            It is neither.
+        """
+        if type(value) is int and value >= 0:
+            return value
+        known = self._times.get((what, value))
+        if known is None:
+            try:
+                known = parse(value if isinstance(value, str) else int(value) if int(value) == value else value)
+            except (TypeError, ValueError) as error:
+                raise WorkloadError(f"{what}: {error}") from None
+            if known < 0:
+                raise WorkloadError(f"{what}: {value!r} is below zero")
+            if isinstance(value, str):
+                self._times[what, value] = known
+        return known
+
+    def timeout(self, delay: Any = 0, value: Any = None) -> simpy.Timeout:
+        """As SimPy's; a delay may be a text, ``1ms``."""
+        return simpy.Timeout(self, self.delay_ps(delay), value)
+
+    # -- processes -----------------------------------------------------------------------------------
+
+    def process(self, generator: Proc) -> NumberedProcess:
+        """As SimPy's: have a generator live from now on."""
+        return NumberedProcess(self, generator)
+
+    def number_process(self, process: NumberedProcess) -> int:
+        """The number of a process that begins."""
+        self._processes[process] = None
+        self._num_processes += 1
+        if self._num_processes % 1024 == 0:  # those that ended: not each by itself, for that would cost each
+            self._processes = {one: None for one in self._processes if one is process or one.is_alive}
+        return self._num_processes - 1
+
+    @property
+    def active_place(self) -> str:
+        """Which line of which process asks now; empty: none."""
+        process = self.active_process
+        return process.place if isinstance(process, NumberedProcess) else ""
+
+    def work(self, ticket: int, what: tuple[object, ...]) -> WorkEvent:
+        """The event of a ticket."""
+        event = self._waiting[ticket] = self._event(what)
+        return event
+
+    def _event(self, what: tuple[object, ...]) -> WorkEvent:
+        process = self.active_process
+        asks = process.number if isinstance(process, NumberedProcess) else -1
+        self._num_asked += 1
+        return WorkEvent(self, what, (asks, self._num_asked), int(self._now))
+
+    def happened(self, event: WorkEvent) -> None:
+        """Have an event happen now."""
+        event._ok = True  # as SimPy's own events do that succeed
+        event._value = Outcome(event.began_ps, int(self._now))
+        self.schedule(event, ENDED)
+
+    def _told(self, rows: NDArray[Any]) -> None:
+        """Have what ended happen."""
+        self.pass_to(self._engine.now_ps)
+        tickets = rows["ticket"].tolist()
+        events = [self._waiting.pop(ticket) for ticket in tickets if ticket >= 0]
+        for ticket in tickets:
+            self.driver.came(ticket)
+        if len(tickets) > 1:
+            events.sort(key=lambda one: one.order)
+        for event in events:
+            self.happened(event)
+        if len(events) < len(tickets):
+            for number in sorted({*rows["job"][rows["job"] >= 0].tolist()}):
+                for job in self.jobs.values():
+                    if job.number == number:
+                        job.look()
+
+    def step(self) -> None:
+        """Run SimPy's next event, after everything else has gone as far as it may without it."""
+        try:
+            super().step()
+        except RuntimeError as error:
+            if "Invalid yield value" not in str(error):
+                raise
+            said = " ".join(str(error).split())
+            raise InputError(said, hint="a process yields events: sim.timeout(5), not 5") from None
+
+    # -- what others ask of it -----------------------------------------------------------------------
+
+    @property
+    def _sim(self) -> Simulation:
+        return self
+
+    @property
+    def driver(self) -> Driver:
+        """Who issues what ranks do."""
+        return self._replay.driver
+
+    @property
+    def job_number(self) -> int:
+        """The job that has a rank on every endpoint."""
+        return self._own
+
+    def engine_job(self, number: int) -> ReadyJob:
+        """A job of the run."""
+        return self._engine.jobs[number]
+
+    def endpoint(self, name: str) -> int:
+        """The number of an endpoint.
+
+        Raises
+        ------
+        WorkloadError
+            There is none of this name.
+        """
+        found = self._endpoints.get(name)
+        if found is None:
+            raise WorkloadError(f"{self._topology.name} has no endpoint {name!r}{nearest(name, self._endpoints)}")
+        return found
+
+    def paced(self, job: int, ranks: I32, duration_ps: int) -> I64:
+        """How long ranks really take to compute: stragglers, jitter, ranks that failed."""
+        durations = np.full(len(ranks), duration_ps, np.int64)
+        pace = self._engine.jobs[job].info.pace
+        if pace is None:
+            return durations
+        first = self._engine.tables.rank0[job]
+        for at, rank in enumerate(ranks.tolist()):
+            number = np.array([self._engine.columns.ranks["issued"][first + rank]], np.int64)
+            own = pace.durations_ps(rank, 0, number, durations[at : at + 1])
+            durations[at] = scaled(own, self._engine.slowness(first + rank))[0]
+        return durations
+
+    def number_collective(self, kind: str, size: int, root: int, algorithm: str) -> int:
+        """The number of a kind, size, root and algorithm."""
+        return self._engine.tables.what(kind, size, root, algorithm)
+
+    def iterations_done(self, job: int) -> int:
+        """Iterations that every rank of a job has ended."""
+        return int(self._rows(job)["oldest"].min())
+
+    def iterations_of(self, job: int) -> int:
+        """Iterations that a job does."""
+        return int(self._engine.columns.jobs["iterations"][job])
+
+    def work_of_job(self, job: RunningJob, what: tuple[object, ...]) -> WorkEvent:
+        """An event of a job, which is told from now on when its iterations end."""
+        self._engine.columns.jobs["watched"][job.number] = 1
+        return self._event(what)
+
+    def stop_job(self, job: int) -> None:
+        """Have a job's ranks begin no iteration that none of them has begun."""
+        begun = int(self._rows(job)["iteration"].max()) + 1
+        self._replay.shorten(job, begun)
+
+    def _rows(self, job: int) -> NDArray[Any]:
+        first = self._engine.tables.rank0[job]
+        rows: NDArray[Any] = self._engine.columns.ranks[first : first + self._engine.jobs[job].info.workload.world_size]
+        return rows
+
+    # -- jobs and links ------------------------------------------------------------------------------
+
+    def start(self, job: Any, placement: Sequence[int] | None = None, name: str = "") -> RunningJob:
+        """Start a job now.
+
+        Parameters
+        ----------
+        job
+            A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a YAML file of a job.
+        placement
+            Endpoints of its ranks; None: as the job says.
+        name
+            What the page calls it; empty: as the job says.
+
+        Raises
+        ------
+        InputError
+            It can't be made, or has a name that another has.
+        """
+        info = self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs))
+        taken = {one.info.name for one in self._engine.jobs}
+        if info.name in taken:
+            raise InputError(f"the name {info.name!r} is taken by another job", hint="start(..., name='other')")
+        made = RunningJob(self, self._replay.add(info))
+        self.jobs[info.name] = made
+        return made
+
+    def run_program(self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = "") -> WorkEvent:
+        """Have ranks, endpoints by number, run a whole program from now on, in which Python has no part.
+
+        ``program`` is a :class:`cosim.Program` that all run, or a :class:`cosim.Workload`. The event happens
+        when the last rank is through.
+
+        Raises
+        ------
+        InputError
+            It can't be run there.
+        """
+        name = name or f"program {len(self._engine.jobs)}"
+        info = self._job_of((program, iterations), ranks, name, self.now_ps, len(self._engine.jobs))
+        made = RunningJob(self, self._replay.add(info))
+        self.jobs[info.name] = made
+        return made.ended
+
+    def link(self, name: str) -> Link:
+        """A link as it is now, by name: ``leaf0 -> spine1``.
+
+        Raises
+        ------
+        TopologyError
+            There is none of this name.
+        """
+        return self._links.link(name)
+
+    def change(self, name: str, *, rate: Any = None, up: bool | None = None) -> None:
+        """Have links be of another rate from now on, or dead (``up=False``), or as they were (``up=True``).
+
+        Raises
+        ------
+        TopologyError
+            There is no such link.
+        NetworkError
+            The network has no links that change during a run.
+        """
+        self._links.change(name, rate, up)
+
+    # -- the run -------------------------------------------------------------------------------------
+
+    def run(self, until: Any = None) -> Any:
+        """Run until a time, until an event has happened, or until nothing is left to do.
+
+        Returns
+        -------
+        cosim.Run
+            What happened so far; it may go on with another call.
+
+        Raises
+        ------
+        StallError
+            Nothing can happen any more, but a process waits for something of the run: says which, and where.
+            Or processes go on for ever, and nothing else does.
+        ValueError
+            A time that is not after now.
+        """
+        self._open()
+        interrupted = ""
+        if isinstance(until, Event) and until.callbacks is None:
+            return self.so_far()
+        stop = self._stop(until)
+        is_timed = until is not None and stop is not until
+        try:
+            while True:
+                self.step()
+                self._in_vain += 1
+                if self._in_vain >= MOST_IN_VAIN:
+                    self._watch(is_timed)
+        except StopSimulation:
+            pass
+        except EmptySchedule:
+            self._replay.check_finished(self._who_waits)
+            if stop is not None and not stop.triggered:
+                raise SimulationError(f"nothing is left to do, but {stop} has not happened") from None
+        except KeyboardInterrupt:
+            interrupted = self._replay.interruption()
+        return self.so_far(interrupted)
+
+    def so_far(self, interrupted: str = "") -> Any:
+        """What happened up to now, as a :class:`cosim.Run`: also after a process has raised."""
+        self._open()
+        return self._finish(self._replay.records(interrupted))
+
+    def close(self) -> None:
+        """Let go of the network."""
+        if self._state != "closed":
+            self._replay.close_network()
+        self._state = "closed"
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        if self._state == "closed":
+            raise SimulationError("the simulation was closed")
+        if self._state == "new":
+            self._state = "open"
+            self._replay.begin()
+
+    def _stop(self, until: Any) -> Event | None:
+        """The event that ends this call."""
+        if until is None:
+            return None
+        if isinstance(until, Event):
+            assert until.callbacks is not None
+            until.callbacks.append(StopSimulation.callback)
+            return until
+        at = self.delay_ps(until)
+        if at <= self.now_ps:
+            raise ValueError(f"until ({until}) must be greater than the current simulation time")
+        event = Event(self)
+        event._ok, event._value = True, None
+        assert event.callbacks is not None
+        event.callbacks.append(StopSimulation.callback)
+        self.schedule_early(event, at)
+        return event
+
+    def _watch(self, is_timed: bool) -> None:
+        """Now and then: see that something of the run happens, where no time ends it.
+
+        Raises
+        ------
+        SimulationError
+            Only processes go on.
+        """
+        self._in_vain = 0
+        before, engine = self._seen, self._engine
+        self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
+        if before[:2] != self._seen[:2]:
+            return
+        sent = self._replay.network.statistics()
+        is_idle = engine.next_ps >= NEVER and sent.flows_started == sent.flows_completed
+        if before[2] == self.now_ps or (is_idle and not is_timed):
+            alive = [one.place for one in self._processes if one.is_alive]
+            lines = self._who_waits()
+            raise StallError(
+                f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened: {alive[-1]} may never end"
+                f"{f', nor {len(alive) - 1} others' if len(alive) > 1 else ''}; run(until=TIME) ends the run",
+                lines,
+            )
+
+    def _who_waits(self) -> list[str]:
+        """A line for each event of the run that will never happen."""
+        events = [*self._waiting.values()]
+        lines = []
+        for event in sorted(events, key=lambda one: one.order):
+            who = ", ".join(one.place for one in who_waits(event)) or "nobody"
+            lines.append(f"{who} waits for {event.what}")
+        return lines

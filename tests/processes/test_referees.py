@@ -1,0 +1,179 @@
+"""What processes have ranks do is what the scenario's own form of it does, to the last bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import simpy
+
+import cosim
+from cosim.network.fair_share import FairShareNetwork
+from cosim.protocol.server import Server
+from cosim.protocol.session import ServerConfig
+
+Proc = Generator[simpy.Event, Any, Any]
+CONGESTION = {"model": "congestion", "control": "dctcp"}
+NETWORKS: list[Any] = ["congestion_unaware", "congestion_aware", "fair_share", CONGESTION]
+
+
+def scenario(network: object = "fair_share", endpoints: int = 8, **more: object) -> dict[str, Any]:
+    topology = {"kind": "ring", "endpoints": endpoints, "rate": "80Gbps", "latency": "500ns"}
+    return {"topology": topology, "network": network, **more}
+
+
+def processes(world: dict[str, Any], *made: Any) -> cosim.Run:
+    """The run of processes, each made of the simulation."""
+    with cosim.open(world) as sim:
+        for one in made:
+            sim.process(one(sim))
+        return sim.run()
+
+
+def programs(world: dict[str, Any], each: list[list[dict[str, Any]]]) -> cosim.Run:
+    """The run of a program for each rank."""
+    written = [{"ranks": [rank], "operations": operations} for rank, operations in enumerate(each)]
+    workload = {"kind": "operations", "world_size": len(each), "programs": written}
+    return cosim.run({**world, "jobs": [{"workload": workload}]})
+
+
+def same(one: cosim.Run, other: cosim.Run) -> None:
+    assert one.digest == other.digest
+    assert one.records.end_ps == other.records.end_ps
+    assert one.records.num_messages == other.records.num_messages
+
+
+@pytest.mark.parametrize("release", ["network", "engine"])
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"])
+def test_a_collective(kind: str, network: Any, release: str) -> None:
+    world = scenario(network, release=release, collectives={"splits": 3})
+    workload = {"kind": "collective", "collective": kind, "ranks": 8, "size": "4MB"}
+
+    def process(sim: Any) -> Proc:
+        yield getattr(sim, kind)(range(8), "4MB")
+
+    same(processes(world, process), cosim.run({**world, "jobs": [{"workload": workload}]}))
+
+
+def test_a_collective_whose_ranks_come_by_themselves() -> None:
+    each = [
+        [
+            {"name": "late", "kind": "compute", "duration": f"{rank + 1}us"},
+            {"name": "sum", "kind": "collective", "collective": "all_reduce", "size": "1MB", "deps": ["late"]},
+        ]
+        for rank in range(8)
+    ]
+
+    def rank_of(rank: int) -> Any:
+        def process(sim: Any) -> Proc:
+            yield sim.compute(rank, f"{rank + 1}us")
+            yield sim.all_reduce(range(8), "1MB", rank=rank)
+
+        return process
+
+    same(processes(scenario(), *map(rank_of, range(8))), programs(scenario(), each))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_pipeline(network: Any) -> None:
+    stages, parts = 4, 5
+    each = []
+    for stage in range(stages):
+        operations: list[dict[str, Any]] = []
+        if stage:
+            receive = {"kind": "recv", "peer": stage - 1, "size": "1MB"}
+            operations += [{"name": f"r{k}", "tag": k, **receive} for k in range(parts)]
+        for k in range(parts):
+            deps = [f"r{k}"] * bool(stage) + [f"c{k - 1}"] * bool(k)
+            operations.append({"name": f"c{k}", "kind": "compute", "duration": "70us", "deps": deps})
+            if stage < stages - 1:
+                send = {"kind": "send", "peer": stage + 1, "size": "1MB", "tag": k, "stream": ""}
+                operations.append({"name": f"s{k}", "deps": [f"c{k}"], **send})
+        each.append(operations)
+
+    def stage_of(stage: int) -> Any:
+        def process(sim: Any) -> Proc:
+            received = [sim.recv(stage, stage - 1, "1MB", tag=k) for k in range(parts)] if stage else []
+            for k in range(parts):
+                if stage:
+                    yield received[k]
+                yield sim.compute(stage, "70us")
+                if stage < stages - 1:
+                    sim.send(stage, stage + 1, "1MB", tag=k)
+
+        return process
+
+    world = scenario(network)
+    same(processes(world, *map(stage_of, range(stages))), programs(world, each))
+
+
+@pytest.mark.parametrize("network", ["fair_share", CONGESTION])
+def test_the_overlap_of_fsdp(network: Any) -> None:
+    """Layers are gathered ahead while others compute; a gather waits for the one before."""
+    layers, ranks = 4, 4
+    operations: list[dict[str, Any]] = []
+    for k in range(layers):
+        gather = {"name": f"g{k}", "kind": "collective", "collective": "all_gather", "size": "2MB"}
+        operations.append({**gather, "deps": [f"g{k - 1}"] * bool(k)})
+        compute = {"name": f"c{k}", "kind": "compute", "duration": "300us"}
+        operations.append({**compute, "deps": [f"g{k}"] + [f"c{k - 1}"] * bool(k)})
+
+    def rank_of(rank: int) -> Any:
+        def process(sim: Any) -> Proc:
+            gathered = sim.all_gather(range(ranks), "2MB", rank=rank)
+            before: list[simpy.Event] = []
+            for k in range(layers):
+                yield gathered
+                computed = sim.process(compute(sim, before))
+                if k < layers - 1:
+                    gathered = sim.all_gather(range(ranks), "2MB", rank=rank)
+                before = [computed]
+            yield before[0]
+
+        def compute(sim: Any, before: list[simpy.Event]) -> Proc:
+            for one in before:
+                yield one
+            yield sim.compute(rank, "300us")
+
+        return process
+
+    world = scenario(network)
+    run, own = processes(world, *map(rank_of, range(ranks))), programs(world, [operations] * ranks)
+    assert run.records.end_ps == own.records.end_ps
+    assert sorted(run.records.ops.end_ps.tolist()) == sorted(own.records.ops.end_ps.tolist())
+
+
+def test_served_and_in_process_are_the_same(tmp_path: Path) -> None:
+    def process(sim: Any) -> Proc:
+        for size in (1, 4096, 1_000_000, 5, 1_000_000):
+            yield sim.transfer(0, 3, size) & sim.transfer(1, 5, 2 * size, priority=1) & sim.all_reduce(range(8), size)
+            yield sim.timeout("3us")
+
+    here = processes(scenario("fair_share"), process)
+    same(here, processes(scenario("fair_share", release="engine"), process))
+    with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 'served'}") as server:
+        for release in ("network", "engine"):
+            there = scenario({"model": "remote", "address": server.address}, release=release)
+            same(here, processes(there, process))
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_run_may_be_cut_anywhere(network: Any) -> None:
+    def process(sim: Any, seed: int) -> Proc:
+        draw = random.Random(seed)
+        for _ in range(20):
+            src, dst = draw.sample(range(8), 2)
+            yield sim.transfer(src, dst, draw.randrange(1, 100_000), channel=draw.randrange(3))
+            yield sim.timeout(draw.randrange(0, 10**6))
+
+    whole = processes(scenario(network), *[lambda sim, seed=seed: process(sim, seed) for seed in range(6)])
+    with cosim.open(scenario(network)) as sim:
+        for seed in range(6):
+            sim.process(process(sim, seed))
+        for cut in range(1, 40):
+            sim.run(until=f"{cut * 7}us")
+        same(sim.run(), whole)
