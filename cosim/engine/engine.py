@@ -55,6 +55,8 @@ class Engine:
         """Given tickets that are through and jobs of which an iteration of a rank ended, rows of ``told``."""
         self.instant: Callable[[], int] = lambda: self.now_ps
         """Says when it is, for what is issued now."""
+        self.has_told = False
+        """Whether it stopped last because somebody was to be told."""
         self._answers: dict[int, Callable[[], None]] = {
             kernel.PAUSED: self._pause,
             kernel.ASK_NETWORK: self._ask_network,
@@ -195,9 +197,11 @@ class Engine:
         WorkloadError, AlgorithmError, SimulationError
             As they say.
         """
+        self.has_told = False
         while status := self._loop(until):
             yield
             if status == kernel.TELL:
+                self.has_told = True
                 self._tell()
                 return
             answer = self._answers.get(status)

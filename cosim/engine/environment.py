@@ -49,6 +49,11 @@ class CoSimEnvironment(simpy.Environment):
         """The time, in picoseconds, whatever the unit of ``now`` is."""
         return int(self._now)
 
+    @property
+    def has_events_now(self) -> bool:
+        """Whether SimPy has something at this very time."""
+        return bool(super().peek() <= self._now)
+
     def schedule(self, event: Event, priority: int = 1, delay: float = 0) -> None:
         """As SimPy's, but only whole picoseconds, and never back in time."""
         if not 0 <= delay < NEVER or int(delay) != delay:

@@ -14,8 +14,8 @@ from cosim.experiment.open import simulation
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run
-from cosim.processes.contract import Driver, Proc, ProcessSpec
-from cosim.processes.simulation import Simulation
+from cosim.processes.contract import Driver
+from cosim.processes.simulation import Proc, Simulation
 from cosim.processes.work import DrivenRanks
 from cosim.workload.draws import draw
 
@@ -24,8 +24,7 @@ def live(
     scenario: Scenario, built: Built, *, messages: bool, progress: Callable[[ProgressInfo], None] | None
 ) -> Run:
     """Run jobs and processes, until the jobs are over."""
-    specs = [*scenario.processes, *(job.workload for job in scenario.jobs)]
-    changes = any(one.changes_links for one in specs if isinstance(one, Driver | ProcessSpec))
+    changes = any(one.changes_links for one in scenario.live)
     with simulation(scenario, built, messages=messages, changes_links=changes, progress=progress) as sim:
         awaited = _drivers(scenario, sim)
         awaited += [job.ended for job in sim.jobs.values()]

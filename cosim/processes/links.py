@@ -124,7 +124,8 @@ class Links:
         for number in self._numbers(name):
             own = float(self.topology.link_rate_bps[number])
             try:
-                becomes = (own if up else 0.0) if rate is None else parse_rate(rate)
+                said_as = rate if isinstance(rate, str) else f"{rate} bps"
+                becomes = (own if up else 0.0) if rate is None else parse_rate(said_as)
             except ValueError as error:
                 raise WorkloadError(f"rate: {error}") from None
             if becomes > own:

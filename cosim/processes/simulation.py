@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
@@ -18,7 +19,7 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
-from cosim.errors import InputError, SimulationError, StallError, WorkloadError
+from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import Link, Links
@@ -208,6 +209,11 @@ class Simulation(CoSimEnvironment, Work):
                 raise
             said = " ".join(str(error).split())
             raise InputError(said, hint="a process yields events: sim.timeout(5), not 5") from None
+        except InputError as error:
+            place = None if error.location is not None else _own_line(error.__cause__)
+            if place is None:
+                raise
+            raise type(error)(error.message, location=place) from error.__cause__
 
     # -- what others ask of it -----------------------------------------------------------------------
 
@@ -462,3 +468,12 @@ class Simulation(CoSimEnvironment, Work):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"
             lines.append(f"{who} waits for {event.what}")
         return lines
+
+
+def _own_line(error: BaseException | None) -> Location | None:
+    """The last line on the way to an error that is no line of cosim's: the process's own."""
+    frames = [] if error is None else [*traceback.walk_tb(error.__traceback__)]
+    for frame, line in reversed(frames):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in ("cosim", "simpy"):
+            return Location(frame.f_code.co_filename, line, frame.f_code.co_name)
+    return None

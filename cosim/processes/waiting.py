@@ -60,7 +60,7 @@ class NumberedProcess(simpy.Process):
             inner = deeper
         frame = getattr(inner, "gi_frame", None)
         where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno})"
-        return f"{self.name}{where}"
+        return f"{getattr(inner, '__name__', self.name)}{where}"
 
 
 def who_waits(event: Event) -> list[NumberedProcess]:

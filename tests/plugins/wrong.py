@@ -15,6 +15,7 @@ from cosim.plugins import (
     GpuSpec,
     HostSpec,
     MemorySpec,
+    ProcessSpec,
     Model,
     NetworkSimulator,
     NetworkSpec,
@@ -117,6 +118,10 @@ class ABalancer(Balancer):
 
 class AMemory(MemorySpec):
     """Has no devices."""
+
+
+class AProcess(ProcessSpec):
+    """Does not live."""
 
 
 class AnExecutor(Executor):
