@@ -389,7 +389,8 @@ class Simulation(CoSimEnvironment, Work):
         except EmptySchedule:
             self._replay.check_finished(self._who_waits)
             if stop is not None and not stop.triggered:
-                raise SimulationError(f"nothing is left to do, but {stop} has not happened") from None
+                alive = [f"{one.place} waits for {one.target}" for one in self._processes if one.is_alive]
+                raise StallError("nothing is left to do, but what ends the run has not happened", alive) from None
         except KeyboardInterrupt:
             interrupted = self._replay.interruption()
         return self.so_far(interrupted)
