@@ -123,17 +123,22 @@ class Driver:
         zeros = np.zeros(len(ranks), np.int32)
         return self._issue_all(self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0)
 
-    def transfer(self, job: int, rank: int, dst: int, size: int, channel: int, priority: int, like: int, peer: int) -> int:
-        """Have a rank send to an endpoint, where nobody has to ask for it: the ticket."""
-        ready: Any = self.engine.jobs[job]
-        src = int(ready.info.endpoints[rank])
-        free = self._free.setdefault((job, src, dst, channel), [])
-        binding = free.pop() if free else self._bind(job, src, dst, size, channel)
+    def transfer(
+        self, job: int, rank: int, src: int, dst: int, size: int, channel: int, priority: int, like: int, peer: int
+    ) -> int:
+        """Have a rank, which sits on ``src``, send to an endpoint, where nobody has to ask for it: the ticket."""
+        engine, ends = self.engine, (job, src, dst, channel)
+        free = self._free.get(ends)
+        if free is None:
+            free = self._free[ends] = []
+        binding = free.pop() if free else self._bind(*ends[:3], size, channel)
         if self._sizes[binding] != size:
-            self.engine.resize_message(binding, size)
+            engine.resize_message(binding, size)
             self._sizes[binding] = size
-        rank0 = self._rank0(job)
-        ticket = self._issue(rank0 + rank, kernel.OP_TRANSFER, like, 0, size, binding, ready.class_of(priority), peer, 0)
+        ready: Any = engine.jobs[job]
+        traits = 0 if priority == ready.info.priority else ready.class_of(priority)
+        rank = engine.tables.rank0[job] + rank
+        ticket = self._issue(rank, kernel.OP_TRANSFER, like, 0, size, binding, traits, peer, 0)
         self._returns[ticket] = free, binding
         return ticket
 
@@ -166,14 +171,15 @@ class Driver:
 
     def _issue(self, rank: int, kind: int, like: int, *given: int) -> int:
         engine = self.engine
-        now = int(engine.instant())
-        while (ticket := kernel.issue_one(engine.columns, now, rank, kind, like, *given)) == NONE:
+        columns, now = engine.columns, engine.instant()
+        ticket: int
+        while (ticket := kernel.issue_one(columns, now, rank, kind, like, *given)) == NONE:
             engine.tables.widen_pool(1)
-        return int(ticket)
+        return ticket
 
     def _issue_all(self, ranks: I32, durations: I64, ref: I32, occurrence: I32, *given: int) -> int:
         engine = self.engine
-        now = int(engine.instant())
+        now = engine.instant()
         ranks = np.ascontiguousarray(ranks, np.int32)
         given_all = len(ranks), ranks, durations, ref, occurrence, *given
         while (ticket := kernel.issue_all(engine.columns, now, *given_all)) == NONE:

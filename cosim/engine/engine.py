@@ -199,11 +199,11 @@ class Engine:
         """
         self.has_told = False
         while status := self._loop(until):
-            yield
             if status == kernel.TELL:
                 self.has_told = True
                 self._tell()
                 return
+            yield
             answer = self._answers.get(status)
             if answer is None:
                 assert self._inside is not None

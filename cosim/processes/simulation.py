@@ -186,11 +186,13 @@ class Simulation(CoSimEnvironment, Work):
     def _told(self, rows: NDArray[Any]) -> None:
         """Have what ended happen."""
         self.pass_to(self._engine.now_ps)
-        tickets = rows["ticket"].tolist()
-        events = [self._waiting.pop(ticket) for ticket in tickets if ticket >= 0]
+        tickets, came = rows["ticket"].tolist(), self._replay.driver.came
+        events = []
         for ticket in tickets:
-            self.driver.came(ticket)
-        if len(tickets) > 1:
+            if ticket >= 0:
+                events.append(self._waiting.pop(ticket))
+                came(ticket)
+        if len(events) > 1:
             events.sort(key=lambda one: one.order)
         for event in events:
             self.happened(event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,7 +57,13 @@ class Work(ABC):
     @property
     def world_size(self) -> int:
         """Ranks in all."""
-        return len(self._sim.engine_job(self.job_number).info.endpoints)
+        return len(self._seats)
+
+    @cached_property
+    def _seats(self) -> list[int]:
+        """Where each rank sits: a driven job does not move."""
+        seats: list[int] = self._sim.engine_job(self.job_number).info.endpoints.tolist()
+        return seats
 
     def compute(self, ranks: Ranks, time: Time, name: str = "compute") -> WorkEvent:
         """Have ranks compute for so long.
@@ -93,13 +100,20 @@ class Work(ABC):
         WorkloadError
             An endpoint that is not there, or a size that is none.
         """
-        rank, (endpoint, peer), number = self._rank(src), self._endpoint(dst), self._size(size)
+        seats = self._seats
+        rank = src if type(src) is int and 0 <= src < len(seats) else self._rank(src)
+        known = type(dst) is int and 0 <= dst < len(seats)
+        endpoint, peer = (seats[dst], dst) if known else self._endpoint(dst)  # type: ignore[index, assignment]
+        number = size if type(size) is int and size >= 0 else self._size(size)
         if priority < 0 or channel < 0:
             raise WorkloadError(f"{name}: priority {priority} and channel {channel} are 0 or more")
-        driver = self._driver
-        like = driver.like(OpKind.SEND, name, channel=channel)
-        ticket = driver.transfer(self.job_number, rank, endpoint, number, channel, priority, like, peer)
-        return self._sim.work(ticket, (name, number, "bytes from", src, "to", dst))
+        sim = self._sim
+        driver = sim.driver
+        like = driver.like(OpKind.SEND, name, "", None, 0, channel)
+        ticket = driver.transfer(
+            self.job_number, rank, seats[rank], endpoint, number, channel, priority, like, peer
+        )
+        return sim.work(ticket, (name, number, "bytes from", src, "to", dst))
 
     def send(self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send") -> WorkEvent:
         """Send a message, which ``dst`` receives: it happens when the message has arrived.
@@ -238,13 +252,11 @@ class Work(ABC):
 
     def _endpoint(self, end: End) -> tuple[int, int]:
         """(An endpoint, the rank of this job on it; -1: none is)."""
-        endpoints = self._sim.engine_job(self.job_number).info.endpoints
         if not isinstance(end, str):
             rank = self._rank(end)
-            return int(endpoints[rank]), rank
+            return self._seats[rank], rank
         endpoint = self._sim.endpoint(end)
-        found = np.flatnonzero(endpoints == endpoint)
-        return endpoint, int(found[0]) if len(found) else -1
+        return endpoint, self._seats.index(endpoint) if endpoint in self._seats else -1
 
     def _size(self, size: Size) -> int:
         return self._sim.said(size, parse_size, "size")
