@@ -162,7 +162,9 @@ class Engine:
         """Have a message that is not under way be of another size."""
         columns = self.columns
         row = columns.bindings[binding]
-        columns.info[row["info"]] = (int(columns.info[row["info"]]) >> kernel.SIZE_BITS << kernel.SIZE_BITS) | size
+        columns.info[row["info"]] = (
+            int(columns.info[row["info"]]) >> kernel.SIZE_BITS << kernel.SIZE_BITS
+        ) | size
         self.message_binding(binding)[4][0] = size
         if self._inside is not None:
             self._inside.resize_message(int(row["table"]), size)

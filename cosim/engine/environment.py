@@ -30,7 +30,7 @@ class CoSimEnvironment(simpy.Environment):
 
     ``go_on(horizon, hold)`` is called with SimPy's next time before its event happens. It has everything else
     run up to there, and, to ``hold``, what ends at that time end. It may stop earlier, where something ended
-    that SimPy has events for; it returns how far it is. What it passes on its way it tells by :meth:`pass_to`.
+    that SimPy has events for; it returns how far it is. What it passes on its way, :meth:`pass_to` is told.
     ``on_instant`` is called at the times that :meth:`wake` was asked for.
     """
 

@@ -63,7 +63,13 @@ class OperationLog:
     """
 
     def __init__(
-        self, worlds: Sequence[int], kept: Sequence[I64], expected: int, spill: Path | None = None, *, grows: bool = False
+        self,
+        worlds: Sequence[int],
+        kept: Sequence[I64],
+        expected: int,
+        spill: Path | None = None,
+        *,
+        grows: bool = False,
     ) -> None:
         bases = [*accumulate(worlds, initial=0)]
         jobs = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)

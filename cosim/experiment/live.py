@@ -47,7 +47,9 @@ def _drivers(scenario: Scenario, sim: Simulation) -> list[Event]:
                 context = Context(scenario.base, draw(scenario.seed, entry), copy)
                 ranks = DrivenRanks(sim, number)
                 with at(scenario.locate("jobs", entry, "workload")):
-                    process = _checked(job.workload.drive(sim, ranks, context), type(job.workload).__name__ + ".drive")
+                    process = _checked(
+                        job.workload.drive(sim, ranks, context), type(job.workload).__name__ + ".drive"
+                    )
                 found.append(sim.process(_from(sim, sim.engine_job(number).info.start_ps, process)))
             number += 1
     return found

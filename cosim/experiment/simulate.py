@@ -446,7 +446,9 @@ def _live(
 
     if engine == "reference":
         raise ScenarioError("the reference engine has no processes", hint="build the kernel")
-    return live(scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress))
+    return live(
+        scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress)
+    )
 
 
 def _replay(

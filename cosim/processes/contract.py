@@ -44,9 +44,7 @@ class Driver(WorkloadSpec):
         """How many ranks the job has."""
 
     @abstractmethod
-    def drive(
-        self, sim: Simulation, job: DrivenRanks, context: Context
-    ) -> Generator[Event, Any, Any]:
+    def drive(self, sim: Simulation, job: DrivenRanks, context: Context) -> Generator[Event, Any, Any]:
         """The process, from the job's start on. The job is over when it returns.
 
         What it draws comes from ``context.seed``, so that the same scenario gives the same run.
@@ -69,6 +67,6 @@ class ProcessSpec(Spec):
 
     @abstractmethod
     def live(self, sim: Simulation, context: Context) -> Generator[Event, Any, Any]:
-        """The process. The run ends when all jobs are over, also where it goes on for ever; without jobs, when
-        all processes have returned.
+        """The process. The run ends when all jobs are over, also where it goes on for ever. Without jobs it
+        ends when all processes have returned.
         """

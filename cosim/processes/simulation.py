@@ -43,13 +43,13 @@ class Simulation(CoSimEnvironment, Work):
     Time is whole picoseconds: ``timeout(5)`` takes 5 ps, ``timeout("5us")`` is exact, too. With another
     ``unit`` numbers are multiples of it, and so is :attr:`now`; they are rounded to picoseconds.
 
-    Of one instant, first all that ends there ends: messages, computations. Events of these happen by the order
-    in which the processes that asked for them began, then by that in which they asked. Then SimPy's other
+    Of one instant, first all that ends there ends: messages, computations. Events of these happen in the
+    order in which the processes that asked began, then in that in which they asked. Then SimPy's other
     events happen in SimPy's order. Then what was asked for starts, by job, rank and the order on the rank.
     What ends with it is another round of the same instant.
 
-    What :class:`~cosim.processes.work.Work` has ranks do, it does itself on the job ``processes``, which has a
-    rank on every endpoint.
+    It is the :class:`~cosim.processes.work.Work` of the job ``processes``, which has a rank on every
+    endpoint.
     """
 
     def __init__(self, on_instant: Callable[[int], None], go_on: Callable[[int, bool], int]) -> None:
@@ -67,8 +67,15 @@ class Simulation(CoSimEnvironment, Work):
         self._seen = (-1, -1, -1)
         self._state = "new"
 
-    def take(self, replay: Replay, topology: Topology, own: int, finish: Callable[[Records], Any],
-             job_of: Callable[..., JobInfo], unit_ps: int = 1) -> None:
+    def take(
+        self,
+        replay: Replay,
+        topology: Topology,
+        own: int,
+        finish: Callable[[Records], Any],
+        job_of: Callable[..., JobInfo],
+        unit_ps: int = 1,
+    ) -> None:
         """Be that of a replay, where job ``own`` has a rank on every endpoint."""
         self._replay, self._topology, self._own = replay, topology, own
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
@@ -133,7 +140,9 @@ class Simulation(CoSimEnvironment, Work):
         known = self._times.get((what, value))
         if known is None:
             try:
-                known = parse(value if isinstance(value, str) else int(value) if int(value) == value else value)
+                known = parse(
+                    value if isinstance(value, str) else int(value) if int(value) == value else value
+                )
             except (TypeError, ValueError) as error:
                 raise WorkloadError(f"{what}: {error}") from None
             if known < 0:
@@ -247,7 +256,9 @@ class Simulation(CoSimEnvironment, Work):
         """
         found = self._endpoints.get(name)
         if found is None:
-            raise WorkloadError(f"{self._topology.name} has no endpoint {name!r}{nearest(name, self._endpoints)}")
+            raise WorkloadError(
+                f"{self._topology.name} has no endpoint {name!r}{nearest(name, self._endpoints)}"
+            )
         return found
 
     def paced(self, job: int, ranks: I32, duration_ps: int) -> I64:
@@ -287,7 +298,9 @@ class Simulation(CoSimEnvironment, Work):
 
     def _rows(self, job: int) -> NDArray[Any]:
         first = self._engine.tables.rank0[job]
-        rows: NDArray[Any] = self._engine.columns.ranks[first : first + self._engine.jobs[job].info.workload.world_size]
+        rows: NDArray[Any] = self._engine.columns.ranks[
+            first : first + self._engine.jobs[job].info.workload.world_size
+        ]
         return rows
 
     # -- jobs and links ------------------------------------------------------------------------------
@@ -298,7 +311,7 @@ class Simulation(CoSimEnvironment, Work):
         Parameters
         ----------
         job
-            A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a YAML file of a job.
+            A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a job's YAML file.
         placement
             Endpoints of its ranks; None: as the job says.
         name
@@ -312,12 +325,16 @@ class Simulation(CoSimEnvironment, Work):
         info = self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs))
         taken = {one.info.name for one in self._engine.jobs}
         if info.name in taken:
-            raise InputError(f"the name {info.name!r} is taken by another job", hint="start(..., name='other')")
+            raise InputError(
+                f"the name {info.name!r} is taken by another job", hint="start(..., name='other')"
+            )
         made = RunningJob(self, self._replay.add(info))
         self.jobs[info.name] = made
         return made
 
-    def run_program(self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = "") -> WorkEvent:
+    def run_program(
+        self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = ""
+    ) -> WorkEvent:
         """Have ranks, endpoints by number, run a whole program from now on, in which Python has no part.
 
         ``program`` is a :class:`cosim.Program` that all run, or a :class:`cosim.Workload`. The event happens
@@ -392,7 +409,9 @@ class Simulation(CoSimEnvironment, Work):
             self._replay.check_finished(self._who_waits)
             if stop is not None and not stop.triggered:
                 alive = [f"{one.place} waits for {one.target}" for one in self._processes if one.is_alive]
-                raise StallError("nothing is left to do, but what ends the run has not happened", alive) from None
+                raise StallError(
+                    "nothing is left to do, but what ends the run has not happened", alive
+                ) from None
         except KeyboardInterrupt:
             interrupted = self._replay.interruption()
         return self.so_far(interrupted)
@@ -456,12 +475,10 @@ class Simulation(CoSimEnvironment, Work):
         is_idle = engine.next_ps >= NEVER and sent.flows_started == sent.flows_completed
         if before[2] == self.now_ps or (is_idle and not is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
-            lines = self._who_waits()
-            raise StallError(
-                f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened: {alive[-1]} may never end"
-                f"{f', nor {len(alive) - 1} others' if len(alive) > 1 else ''}; run(until=TIME) ends the run",
-                lines,
-            )
+            others = f", nor {len(alive) - 1} others" if len(alive) > 1 else ""
+            what = f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened"
+            how = "run(until=TIME) ends the run"
+            raise StallError(f"{what}: {alive[-1]} may never end{others}; {how}", self._who_waits())
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""

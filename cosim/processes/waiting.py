@@ -29,7 +29,9 @@ class WorkEvent(Event):
     ``what`` says it in words; of those of one instant the first in ``order`` happens first.
     """
 
-    def __init__(self, sim: simpy.Environment, what: tuple[object, ...], order: tuple[int, int], now_ps: int) -> None:
+    def __init__(
+        self, sim: simpy.Environment, what: tuple[object, ...], order: tuple[int, int], now_ps: int
+    ) -> None:
         super().__init__(sim)
         self._what = what
         self.order = order

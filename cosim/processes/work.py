@@ -11,11 +11,11 @@ import numpy as np
 
 from cosim.engine.driven import Driver
 from cosim.engine.programs import COLLECTIVES
-from cosim.errors import InputError, WorkloadError
+from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.processes.waiting import WorkEvent
 from cosim.registry import nearest
-from cosim.units import format_size, format_time, parse_size, parse_time
+from cosim.units import format_size, format_time, parse_size
 from cosim.workload.operation import OpKind
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ class Work(ABC):
             0 goes first, where the network has priorities.
         channel
             Messages of one (source, destination, channel) go in order.
+        name
+            What the page calls it.
 
         Raises
         ------
@@ -115,7 +117,9 @@ class Work(ABC):
         )
         return sim.work(ticket, (name, number, "bytes from", src, "to", dst))
 
-    def send(self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send") -> WorkEvent:
+    def send(
+        self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send"
+    ) -> WorkEvent:
         """Send a message, which ``dst`` receives: it happens when the message has arrived.
 
         Raises
@@ -135,7 +139,9 @@ class Work(ABC):
         """
         return self._message(dst, src, size, tag, 0, name, sends=False)
 
-    def _message(self, here: int, peer: int, size: Size, tag: int, channel: int, name: str, *, sends: bool) -> WorkEvent:
+    def _message(
+        self, here: int, peer: int, size: Size, tag: int, channel: int, name: str, *, sends: bool
+    ) -> WorkEvent:
         rank, other, number = self._rank(here), self._rank(peer), self._size(size)
         if rank == other:
             raise WorkloadError(f"{name}: rank {rank} has no peer but itself")
@@ -145,27 +151,46 @@ class Work(ABC):
         word = "to" if sends else "from"
         return self._sim.work(ticket, (name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
 
-    def all_reduce(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def all_reduce(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_reduce", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def all_gather(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def all_gather(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_gather", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def reduce_scatter(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def reduce_scatter(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("reduce_scatter", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def all_to_all(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def all_to_all(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_to_all", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def broadcast(self, ranks: Ranks, size: Size, *, root: int = 0, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def broadcast(
+        self,
+        ranks: Ranks,
+        size: Size,
+        *,
+        root: int = 0,
+        rank: int | None = None,
+        algorithm: str = "",
+        name: str = "",
+    ) -> WorkEvent:
         """See :meth:`collective`; ``root`` is a position among the ranks."""
         return self.collective("broadcast", ranks, size, root=root, rank=rank, algorithm=algorithm, name=name)
 
-    def barrier(self, ranks: Ranks, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def barrier(
+        self, ranks: Ranks, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("barrier", ranks, 0, rank=rank, algorithm=algorithm, name=name)
 
@@ -196,6 +221,8 @@ class Work(ABC):
             The one that comes now; the event is its own. None: all come.
         algorithm
             What carries it; empty: as the scenario says.
+        name
+            What the page calls it; empty: as its kind.
 
         Raises
         ------
@@ -232,15 +259,19 @@ class Work(ABC):
             return known
         group = tuple(self._rank(one) for one in known)
         if not group or len({*group}) < len(group):
-            raise WorkloadError(f"ranks {list(group)[:8]}: a group has at least one rank, and each of them once")
+            raise WorkloadError(
+                f"ranks {list(group)[:8]}: a group has at least one rank, and each of them once"
+            )
         self._sim.known_groups[self.job_number].add(group)
         return group
 
     def _rank(self, rank: End) -> int:
         if isinstance(rank, str):
-            endpoint, number = self._endpoint(rank)
+            _, number = self._endpoint(rank)
             if number < 0:
-                raise WorkloadError(f"no rank of {self._sim.engine_job(self.job_number).info.name} is on {rank!r}")
+                raise WorkloadError(
+                    f"no rank of {self._sim.engine_job(self.job_number).info.name} is on {rank!r}"
+                )
             return number
         try:
             number = int(rank)

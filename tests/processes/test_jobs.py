@@ -85,7 +85,9 @@ def test_a_job_that_a_process_starts_is_one_of_the_scenario(at: int) -> None:
 def test_a_job_from_a_file_and_a_workload(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("workload: {kind: periodic, compute: 1us, size: 10kB, ranks: 2}\n")
     scenario = tmp_path / "cluster.yaml"
-    scenario.write_text("topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 0ns}\nnetwork: fair_share\n")
+    scenario.write_text(
+        "topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 0ns}\nnetwork: fair_share\n"
+    )
     with cosim.open(scenario) as sim:
         one = sim.start("job.yaml", placement=range(2), name="first")
         other = sim.start("job.yaml", placement=range(2, 4))
@@ -111,13 +113,18 @@ def test_a_job_is_stopped_once() -> None:
         with pytest.raises(cosim.SimulationError, match=r"one was stopped at 45 us by stops \(.*\) already"):
             sim.jobs["one"].stop()
     assert run.summary.jobs[0].iterations_done == 3
-    with cosim.open(world(jobs=[JOB])) as sim, pytest.raises(cosim.SimulationError, match="has no iteration 10"):
+    with (
+        cosim.open(world(jobs=[JOB])) as sim,
+        pytest.raises(cosim.SimulationError, match="has no iteration 10"),
+    ):
         sim.jobs["one"].iteration(10)
 
 
 def test_a_whole_program_is_one_event() -> None:
     step = cosim.Operation("step", cosim.OpKind.COMPUTE, duration_ps=10 * US)
-    sync = cosim.Operation("sync", cosim.OpKind.COLLECTIVE, deps=(0,), collective="all_reduce", size_bytes=80_000)
+    sync = cosim.Operation(
+        "sync", cosim.OpKind.COLLECTIVE, deps=(0,), collective="all_reduce", size_bytes=80_000
+    )
     program = cosim.Program("all", (step, sync))
 
     def runs(sim: Any) -> Proc:
@@ -136,7 +143,12 @@ def test_the_algorithm_is_that_which_is_asked_for() -> None:
         for algorithm in ("ring", "direct", "", "halving_doubling"):
             sim.run(until=sim.all_reduce(range(8), "1MB", algorithm=algorithm))
         run = sim.so_far()
-    assert [one.algorithm for one in run.records.collectives] == ["ring", "direct", "ring", "halving_doubling"]
+    assert [one.algorithm for one in run.records.collectives] == [
+        "ring",
+        "direct",
+        "ring",
+        "halving_doubling",
+    ]
 
 
 def test_stragglers_are_slow_here_too(tmp_path: Path) -> None:
@@ -152,11 +164,13 @@ class Once(Driver):
     def drive(self, sim, job, context):
         yield job.compute(range(4), "10us")
 """)
-    text = "\n".join([
-        "topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 0ns}",
-        "network: fair_share",
-        "jobs: [{workload: {plugin: mine.py:Once}, stragglers: [{ranks: [2], factor: 1.5}], start: 3us}]",
-    ])
+    text = "\n".join(
+        [
+            "topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 0ns}",
+            "network: fair_share",
+            "jobs: [{workload: {plugin: mine.py:Once}, stragglers: [{ranks: [2], factor: 1.5}], start: 3us}]",
+        ]
+    )
     run = cosim.run(cosim.loads(text, base=tmp_path))
     assert run.records.finish_ps[0].tolist() == [13 * US, 13 * US, 18 * US, 13 * US]
 
@@ -245,6 +259,8 @@ class Silent(Driver):
 )
 def test_plug_ins_that_are_wrong(more: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(BAD)
-    text = f"topology: {{kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}}\nnetwork: fair_share\n{more}\n"
+    text = (
+        f"topology: {{kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}}\nnetwork: fair_share\n{more}\n"
+    )
     with pytest.raises(cosim.CosimError, match=says):
         cosim.run(cosim.loads(text, base=tmp_path))
