@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from cosim.experiment.simulate import Run
     from cosim.experiment.sweep import Sweep
     from cosim.experiment.translate import Translation, translate
+    from cosim.processes.jobs import RunningJob
+    from cosim.processes.links import Link
+    from cosim.processes.simulation import Simulation
+    from cosim.processes.waiting import Outcome
     from cosim.profiler.context import profile
     from cosim.results.compare import Comparison, compare
     from cosim.results.networks import NetworkComparison
@@ -84,6 +88,10 @@ _HOMES = {
     "cosim.experiment.simulate": "Run",
     "cosim.experiment.sweep": "Sweep",
     "cosim.experiment.translate": "Translation translate",
+    "cosim.processes.jobs": "RunningJob",
+    "cosim.processes.links": "Link",
+    "cosim.processes.simulation": "Simulation",
+    "cosim.processes.waiting": "Outcome",
     "cosim.profiler.context": "profile",
     "cosim.results.compare": "Comparison compare",
     "cosim.results.networks": "NetworkComparison",
@@ -113,12 +121,14 @@ __all__ = [
     "InputError",
     "Job",
     "LaunchError",
+    "Link",
     "MismatchError",
     "NetworkComparison",
     "NetworkError",
     "OpKind",
     "Operation",
     "OperationTable",
+    "Outcome",
     "OverloadError",
     "Peer",
     "Program",
@@ -128,11 +138,13 @@ __all__ = [
     "RefutedError",
     "RemoteError",
     "Run",
+    "RunningJob",
     "Scenario",
     "ScenarioError",
     "SchedulerError",
     "SearchRun",
     "ServerDiedError",
+    "Simulation",
     "SimulationError",
     "StallError",
     "StoredRun",

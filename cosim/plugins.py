@@ -19,6 +19,7 @@ a scenario's                base                        entry points in the grou
 ``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
 ``cosim translate --to``    :class:`Format`             ``cosim.formats``
 ``memory``                  :class:`MemorySpec`         ``cosim.memories``
+``processes``               :class:`ProcessSpec`        ``cosim.processes``
 a sweep's ``executor``      :class:`Executor`           ``cosim.executors``
 a design's ``optimizer``    :class:`Optimizer`          ``cosim.optimizers``
 ==========================  ==========================  ========================
@@ -85,9 +86,13 @@ if TYPE_CHECKING:
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
     from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
+    from cosim.processes.contract import Driver, ProcessSpec
+    from cosim.processes.simulation import Simulation
+    from cosim.processes.work import DrivenRanks
     from cosim.registry import Named
     from cosim.spec import RateBps, SizeBytes, Spec, TimePs
     from cosim.topology.builder import Builder
+    from cosim.topology.changes import LinkChange, RouteChange
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
@@ -151,9 +156,13 @@ _FROM = {
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
     "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
+    "cosim.processes.contract": "Driver ProcessSpec",
+    "cosim.processes.simulation": "Simulation",
+    "cosim.processes.work": "DrivenRanks",
     "cosim.registry": "Named",
     "cosim.spec": "RateBps SizeBytes Spec TimePs",
     "cosim.topology.builder": "Builder",
+    "cosim.topology.changes": "LinkChange RouteChange",
     "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
@@ -207,6 +216,8 @@ __all__ = [
     "DeviceMesh",
     "Dimension",
     "Doubt",
+    "DrivenRanks",
+    "Driver",
     "Efficiency",
     "Exchange",
     "Executor",
@@ -231,6 +242,7 @@ __all__ = [
     "KernelKind",
     "Latency",
     "Layer",
+    "LinkChange",
     "LinkScore",
     "Location",
     "LossReport",
@@ -255,6 +267,7 @@ __all__ = [
     "Piece",
     "Placed",
     "Placement",
+    "ProcessSpec",
     "Program",
     "Progress",
     "QueueSample",
@@ -262,12 +275,14 @@ __all__ = [
     "RateBps",
     "RateSample",
     "Records",
+    "RouteChange",
     "RoutingSpec",
     "RunCall",
     "RunResult",
     "Says",
     "Scheduler",
     "Shifts",
+    "Simulation",
     "SizeBytes",
     "Source",
     "Spec",

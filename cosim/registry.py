@@ -67,6 +67,7 @@ GROUPS = {
     "cosim.arrivals": PluginGroup("arrival process", "cosim.cluster.contract:Arrival"),
     "cosim.schedulers": PluginGroup("scheduler", "cosim.cluster.schedulers.contract:Scheduler"),
     "cosim.memories": PluginGroup("memory", "cosim.memory.contract:MemorySpec"),
+    "cosim.processes": PluginGroup("process", "cosim.processes.contract:ProcessSpec"),
     "cosim.executors": PluginGroup("executor", "cosim.experiment.executors.contract:Executor"),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
 }

@@ -109,6 +109,11 @@ WHERE = {
         "how long loads and stores of remote memory take, and who waits for whom",
         "memory",
     ),
+    "cosim.processes": (
+        "processes: [{kind: NAME, ...}]",
+        "what happens beside the jobs: controllers, agents",
+        "processes",
+    ),
     "cosim.executors": (
         "cosim run SWEEP --executor NAME",
         "where the runs of a sweep are run",

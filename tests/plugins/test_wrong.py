@@ -45,6 +45,7 @@ WRONG = {
         "write(self, source: Source, out: Path, report: LossReport, progress: Progress)",
     ),
     "cosim.memories": ("AMemory", "devices(self, topology: Topology) -> I32, which it lacks"),
+    "cosim.processes": ("AProcess", "live(self, sim: Simulation, context: Context)"),
     "cosim.executors": (
         "AnExecutor",
         "run(self, calls: Sequence[RunCall]) -> Iterator[tuple[int, RunResult]]",

@@ -20,6 +20,7 @@ from cosim.plugins import (
     NetworkSpec,
     Optimizer,
     Placement,
+    ProcessSpec,
     RoutingSpec,
     Scheduler,
     TopologySpec,
@@ -117,6 +118,10 @@ class ABalancer(Balancer):
 
 class AMemory(MemorySpec):
     """Has no devices."""
+
+
+class AProcess(ProcessSpec):
+    """Does not live."""
 
 
 class AnExecutor(Executor):
