@@ -22,6 +22,7 @@ from cosim.plugins import (
     Placement,
     RoutingSpec,
     Scheduler,
+    TopologyFormat,
     TopologySpec,
     WorkloadSpec,
 )
@@ -121,6 +122,10 @@ class AMemory(MemorySpec):
 
 class AnExecutor(Executor):
     """Runs nothing."""
+
+
+class ATopologyFormat(TopologyFormat):
+    """Reads nothing."""
 
 
 class AnOptimizer(Optimizer):
