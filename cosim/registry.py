@@ -54,7 +54,6 @@ GROUPS = {
     "cosim.controls": PluginGroup("congestion control", "cosim.network.congestion.contract:Control"),
     "cosim.balancers": PluginGroup("load balancer", "cosim.network.balancing.contract:Balancer"),
     "cosim.topologies": PluginGroup("topology", "cosim.topology.contract:TopologySpec"),
-    "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),
     "cosim.routings": PluginGroup("routing", "cosim.topology.contract:RoutingSpec"),
     "cosim.workloads": PluginGroup("workload", "cosim.workload.contract:WorkloadSpec"),
     "cosim.models": PluginGroup("model", "cosim.models.contract:Model"),
@@ -70,6 +69,7 @@ GROUPS = {
     "cosim.processes": PluginGroup("process", "cosim.processes.contract:ProcessSpec"),
     "cosim.executors": PluginGroup("executor", "cosim.experiment.executors.contract:Executor"),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
+    "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),
 }
 """Every group of entry points."""
 

@@ -119,6 +119,11 @@ WHERE = {
         "where the runs of a sweep are run",
         "executor",
     ),
+    "cosim.topology_formats": (
+        "topology: {kind: file, file: FILE, format: NAME}",
+        "which files of topologies are read, and what they list",
+        "topology-format",
+    ),
     "cosim.optimizers": (
         "cosim search DESIGN --optimizer NAME",
         "which point of a design is run next",

@@ -50,6 +50,10 @@ WRONG = {
         "AnExecutor",
         "run(self, calls: Sequence[RunCall]) -> Iterator[tuple[int, RunResult]]",
     ),
+    "cosim.topology_formats": (
+        "ATopologyFormat",
+        "refuses(self, start: str, path: Path) -> str | None, which it lacks",
+    ),
     "cosim.optimizers": ("AnOptimizer", "start(self, space: DesignSpace) -> AskTell, which it lacks"),
 }
 

@@ -23,6 +23,7 @@ from cosim.plugins import (
     ProcessSpec,
     RoutingSpec,
     Scheduler,
+    TopologyFormat,
     TopologySpec,
     WorkloadSpec,
 )
@@ -126,6 +127,10 @@ class AProcess(ProcessSpec):
 
 class AnExecutor(Executor):
     """Runs nothing."""
+
+
+class ATopologyFormat(TopologyFormat):
+    """Reads nothing."""
 
 
 class AnOptimizer(Optimizer):
