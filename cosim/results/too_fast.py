@@ -1,13 +1,17 @@
 """What every run has to keep to: a link delivers at most its rate times the time.
 
-Each message is sent after its begin and there by its end. So what begins and ends within an interval, and has to come
-by a link, is at most what that link carries in that interval. All intervals hold exactly if one server, which takes
-whichever message has to end first, gets all of them done by their ends (J. Jackson, 1955, with preemption: W. Horn,
-Naval Research Logistics Quarterly 21, 1974).
+A message begins and ends in an interval only if all its bytes come by its links within it. So no interval
+holds more bytes than its link carries meanwhile. All intervals do so exactly if one server, which takes
+whichever message has to end first, gets all of them done by their ends (W. Horn, "Some simple scheduling
+algorithms", Naval Research Logistics Quarterly 21, 1974).
 
-Not looked at: what `congestion_unaware` gives away more than once on purpose; under `congestion` links that die, as
-what waited there counts as arrived; links inside a network whose paths this can't know (balancers, changed routes).
-Links of endpoints are always looked at, all of one endpoint together.
+Not looked at:
+
+- `congestion_unaware`, which gives a link away more than once on purpose;
+- links that die under `congestion`, where what waited counts as arrived;
+- links between switches where paths aren't known (balancers, routes that change).
+
+All links into an endpoint count together, and so do all links out of it.
 """
 
 from __future__ import annotations
@@ -27,12 +31,12 @@ SHARES_NOTHING = "congestion_unaware"
 _BYTES = 1.0
 """Of a message, that rounding may leave out."""
 _NS = 1000.0
-"""By which an end may be early: some networks have a clock of nanoseconds. `congestion_aware` rounds each message."""
+"""By which an end may be early, for clocks of nanoseconds; `congestion_aware` rounds each message."""
 
 
 @dataclass(frozen=True)
 class TooFast:
-    """What came by ``place`` faster than it can be: ``size_bytes`` from ``begin_ps`` to ``end_ps``, which take
+    """What came by ``place`` too fast: ``size_bytes`` from ``begin_ps`` to ``end_ps``, which take
     ``least_ps``.
     """
 
@@ -52,8 +56,8 @@ class TooFast:
 
 @dataclass(frozen=True, eq=False)
 class _Server:
-    """What a place can have carried by each time: ``done`` bytes by ``times_ps``, and ``rate`` bytes a ps after the
-    last.
+    """What a place can have carried by each time: ``done`` bytes by ``times_ps``, and ``rate`` bytes a ps
+    after the last.
     """
 
     place: str
@@ -101,7 +105,11 @@ def _places(records: Records, messages: MessageRecords) -> Iterator[tuple[_Serve
         of_endpoint = dict(_grouped(np.arange(topology.num_links), of_link))
         for endpoint, mine in _grouped(away, ends[away]):
             links = of_endpoint[endpoint]
-            name = topology.link_name(int(links[0])) if len(links) == 1 else f"{side} {topology.node_names[endpoint]}"
+            name = (
+                topology.link_name(int(links[0]))
+                if len(links) == 1
+                else f"{side} {topology.node_names[endpoint]}"
+            )
             yield from _served(records, name, links, mine)
     note_link_users(records)
     if records.info["link_users"] is None or not len(away):
@@ -156,7 +164,7 @@ def _worst(server: _Server, messages: MessageRecords, mine: I64, rounding_ps: fl
 
 
 def _first_late(release: F64, due: F64, size: F64) -> int | None:
-    """The first message that a server of one byte a unit can't have done when it is due; None: there is none."""
+    """The first message that a server of a byte a unit can't have done when it is due; None: none is."""
     order = np.argsort(release, kind="stable")
     waiting: list[tuple[float, int]] = []
     left = size.tolist()

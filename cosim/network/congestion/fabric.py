@@ -106,7 +106,9 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
 
 
 def make_passing(topology: Topology, *, balanced: bool) -> NDArray[Any]:
-    """Which links flows can't go round: all, where paths stay; else those of endpoints that have one each way."""
+    """Which links flows can't go round: all, where paths stay; else those of endpoints that have one each
+    way.
+    """
     passing = np.zeros(topology.num_links, PASSING)
     if not balanced and topology.changes is None:
         passing["counts"] = 1
