@@ -3,8 +3,8 @@
 Each link is shared max-min between jobs, up to what each wants of it. A job goes on as fast as the link
 allows on which it gets the least.
 
-Not modelled: how many flows a demand is made of. A network shares a link between jobs by them, where each wants
-more than its part.
+Not modelled: how many flows a demand is made of. A network shares a link between jobs by them, where each
+wants more than its part.
 """
 
 from __future__ import annotations
