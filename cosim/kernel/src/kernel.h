@@ -1140,7 +1140,7 @@ struct operation {
   int32_t occurrence; /* collectives on that group before */
   int32_t slot, number;
   int32_t early; /* how many of `waits` lie before the first iteration when that is new */
-  int32_t pad;
+  int32_t ahead; /* 1: it goes before those of its lane that aren't */
 };
 
 struct program {
@@ -1447,6 +1447,7 @@ struct table_columns {
   COLUMN(int32_t, dep);
   GRID(int64_t, lagged); /* [k, 3]: row, operation of its program, how many iterations before */
   COLUMN(int32_t, kind); /* of a prototype */
+  COLUMN(int32_t, ahead); /* of a prototype */
   COLUMN(int32_t, stream); /* of a prototype, in ascending order of names; the last is no stream */
   COLUMN(int32_t, end); /* of a prototype: ends of messages of one number differ by columns alone; NONE: it is none */
   COLUMN(int32_t, end_first); /* the first end of each program */
