@@ -119,6 +119,10 @@ ExecutorName = Annotated[
         "'{kind: local, workers: 4, timeout: 10min}'.",
     ),
 ]
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Of one run: that no link delivered more than its rate times the time."),
+]
 Again = Annotated[bool, typer.Option("--again", help="Run also what the store has.")]
 
 # cosim runs
