@@ -42,6 +42,8 @@ class StoreEntry:
         When, UTC, as ISO 8601 has it.
     parts
         Hash of each file of its folder, by name.
+    base
+        The folder that its files are relative to, where it was run.
     """
 
     id: str
@@ -56,6 +58,7 @@ class StoreEntry:
     seconds: float
     created: str
     parts: dict[str, str] = field(default_factory=dict)
+    base: str = ""
 
     @property
     def seed(self) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cosim.errors import InputError, Location
 from cosim.experiment.store.entry import StoreEntry, from_bytes, to_bytes
 from cosim.experiment.store.place import StorePlace, place_of
-from cosim.experiment.store.reads import are_current
+from cosim.files.reads import are_current
 
 if TYPE_CHECKING:
     from cosim.experiment.store.question import Question
@@ -298,6 +298,7 @@ def kept(
         seconds=round(seconds, 3),
         created=now.isoformat(timespec="seconds"),
         parts={name: _hash(content) for name, content in parts.items()},
+        base=str(question.base.resolve()),
     )
     return NewRun(entry, parts)
 
