@@ -9,7 +9,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``search``       search
 ``answers``      compare, list, prove
 ``topology``     topology
-``report``       report, view
+``report``       report, view, plot
 ``jobs``         profile, calibrate, translate
 ``partition``    partition
 ``fit``          fit, validate
@@ -66,6 +66,7 @@ for _command in (
     answers.compare,
     report.report,
     report.view,
+    report.plot,
     answers.schema,
     jobs.translate,
     answers.prove,
