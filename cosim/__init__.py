@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cosim.profiler.context import profile
     from cosim.results.compare import Comparison, compare
     from cosim.results.networks import NetworkComparison
+    from cosim.results.plots.plot import plot
     from cosim.results.search import SearchRun
     from cosim.results.stored_run import StoredRun, load_run
     from cosim.results.summary import Summary
@@ -95,6 +96,7 @@ _HOMES = {
     "cosim.profiler.context": "profile",
     "cosim.results.compare": "Comparison compare",
     "cosim.results.networks": "NetworkComparison",
+    "cosim.results.plots.plot": "plot",
     "cosim.results.search": "SearchRun",
     "cosim.results.stored_run": "StoredRun load_run",
     "cosim.results.summary": "Summary",
@@ -164,6 +166,7 @@ __all__ = [
     "load_run",
     "loads",
     "open",
+    "plot",
     "profile",
     "prove",
     "run",
