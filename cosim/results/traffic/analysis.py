@@ -16,6 +16,8 @@ from cosim.results.traffic.periods import find_periods
 from cosim.results.traffic.ports import PortAnalysis, analyse_ports
 
 _BINS = 1 << 15
+_FEWEST = 4
+"""Transfers, of which a period is looked for."""
 _MOST_LAYERS = 8
 _SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 """Of the distributions that are told: percentiles."""
@@ -174,7 +176,7 @@ def _part(name: str, found: Transfers) -> PartAnalysis:
 
 
 def _periods(found: Transfers, start: int, end: int) -> tuple[FoundPeriod, ...]:
-    if end - start < _BINS:
+    if end - start < _BINS or len(found) < _FEWEST:
         return ()
     edges = np.linspace(start, end, _BINS + 1).astype(np.int64)
     width = (end - start) / _BINS
