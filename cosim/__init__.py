@@ -53,9 +53,14 @@ if TYPE_CHECKING:
     from cosim.experiment.simulate import Run
     from cosim.experiment.sweep import Sweep
     from cosim.experiment.translate import Translation, translate
+    from cosim.processes.jobs import RunningJob
+    from cosim.processes.links import Link
+    from cosim.processes.simulation import Simulation
+    from cosim.processes.waiting import Outcome
     from cosim.profiler.context import profile
     from cosim.results.compare import Comparison, compare
     from cosim.results.networks import NetworkComparison
+    from cosim.results.plots.plot import plot
     from cosim.results.search import SearchRun
     from cosim.results.stored_run import StoredRun, load_run
     from cosim.results.summary import Summary
@@ -84,9 +89,14 @@ _HOMES = {
     "cosim.experiment.simulate": "Run",
     "cosim.experiment.sweep": "Sweep",
     "cosim.experiment.translate": "Translation translate",
+    "cosim.processes.jobs": "RunningJob",
+    "cosim.processes.links": "Link",
+    "cosim.processes.simulation": "Simulation",
+    "cosim.processes.waiting": "Outcome",
     "cosim.profiler.context": "profile",
     "cosim.results.compare": "Comparison compare",
     "cosim.results.networks": "NetworkComparison",
+    "cosim.results.plots.plot": "plot",
     "cosim.results.search": "SearchRun",
     "cosim.results.stored_run": "StoredRun load_run",
     "cosim.results.summary": "Summary",
@@ -113,12 +123,14 @@ __all__ = [
     "InputError",
     "Job",
     "LaunchError",
+    "Link",
     "MismatchError",
     "NetworkComparison",
     "NetworkError",
     "OpKind",
     "Operation",
     "OperationTable",
+    "Outcome",
     "OverloadError",
     "Peer",
     "Program",
@@ -128,11 +140,13 @@ __all__ = [
     "RefutedError",
     "RemoteError",
     "Run",
+    "RunningJob",
     "Scenario",
     "ScenarioError",
     "SchedulerError",
     "SearchRun",
     "ServerDiedError",
+    "Simulation",
     "SimulationError",
     "StallError",
     "StoredRun",
@@ -152,6 +166,7 @@ __all__ = [
     "load_run",
     "loads",
     "open",
+    "plot",
     "profile",
     "prove",
     "run",

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import copyreg
 import hashlib
-import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -25,6 +31,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
 from cosim.errors import CosimError, InputError, Location
+from cosim.files.reads import PLUGINS, are_current, reading
 
 _LONGEST_NAME = 255
 """Bytes of a file's name (Linux, macOS): asking for a longer one is an error of the system's."""
@@ -38,13 +45,19 @@ _FOUND: dict[type, str] = {}
 
 @dataclass(frozen=True)
 class _LoadedFile:
-    """A file that was run, and what lay in it and in those beside it that it imported."""
+    """A file that was run, what lay in it and in those beside it that it imported, and the state of what else
+    it read then.
+    """
 
     module: ModuleType
     contents: dict[Path, bytes]
+    read: dict[str, str]
+    unclear: str
 
     def is_current(self) -> bool:
-        return all(path.is_file() and path.read_bytes() == text for path, text in self.contents.items())
+        return all(
+            path.is_file() and path.read_bytes() == text for path, text in self.contents.items()
+        ) and are_current(self.read, Path(str(self.module.__file__)).parent)
 
 
 _RUNS: dict[Path, _LoadedFile] = {}
@@ -61,11 +74,31 @@ def named_in_file(kind: type) -> str | None:
     return _FOUND.get(kind)
 
 
-def source_of(kind: type) -> dict[Path, bytes] | None:
-    """The file of a class that was found in one, and those beside it that it imports, as they were run."""
+@dataclass(frozen=True)
+class PluginSource:
+    """What a plug-in from a file was made of when it was loaded.
+
+    Attributes
+    ----------
+    contents
+        Its file, and those beside it that it imports.
+    read
+        State of what else it read, by path.
+    unclear
+        Why that can't be said; empty where it can.
+    """
+
+    contents: Mapping[Path, bytes]
+    read: Mapping[str, str]
+    unclear: str
+
+
+def source_of(kind: type) -> PluginSource | None:
+    """Of a class that was found in a file; None of any other."""
     if kind not in _FOUND:
         return None
-    return _RUNS[Path(_FOUND[kind].rpartition(":")[0])].contents
+    loaded = _RUNS[Path(_FOUND[kind].rpartition(":")[0])]
+    return PluginSource(loaded.contents, loaded.read, loaded.unclear)
 
 
 def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
@@ -91,14 +124,15 @@ def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
 def _run(place: Path) -> _LoadedFile:
     path, text = str(place), place.read_bytes()
     name = f"cosim_plugin_{hashlib.sha256(path.encode() + text).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _FromSource(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    PLUGINS.add(path)
     try:
-        with _importing_from(place.parent) as beside:
-            spec.loader.exec_module(module)
+        with reading() as reads, _importing_from(place.parent) as beside:
+            loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         line = getattr(error, "lineno", None) or _line(error, path)
@@ -114,7 +148,10 @@ def _run(place: Path) -> _LoadedFile:
             compiled |= _compiled_parts(value, place.parent)
     files = [Path(one.__file__) for one in beside if one.__file__ is not None]
     files += sorted(compiled)
-    return _LoadedFile(module, {place: text} | {file: file.read_bytes() for file in files})
+    contents = {place: text} | {file: file.read_bytes() for file in files}
+    PLUGINS.update(map(str, contents))
+    reads.own.update(map(str, contents))
+    return _LoadedFile(module, contents, reads.states(place.parent), reads.unclear)
 
 
 def _compiled_parts(kind: type, folder: Path) -> set[Path]:
@@ -126,27 +163,48 @@ def _compiled_parts(kind: type, folder: Path) -> set[Path]:
     return {folder / named}
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles a module each time: an edit within the clock's tick would be taken for what was compiled."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        """Nothing by which compiled code could be known again."""
+        raise OSError(path)
+
+
 @contextmanager
 def _importing_from(folder: Path) -> Iterator[list[ModuleType]]:
     """Files of ``folder`` can be imported inside; afterwards they are in the list, and their names are free.
 
-    Where Python finds the folder by itself, all stays as it has it.
+    One that this process had imported before stays as it is.
     """
     beside: list[ModuleType] = []
-    if str(folder) in sys.path:
-        yield beside
-        return
-    before, written = set(sys.modules), sys.dont_write_bytecode
+    before = set(sys.modules)
+    finders = FileFinder.path_hook((ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromSource, SOURCE_SUFFIXES))
+
+    def hook(path: str) -> Any:
+        place = Path(path)
+        inner = place.relative_to(folder).parts if place.is_relative_to(folder) else None
+        # Packages that are there already, or of an environment that lies in the folder, are no part of it.
+        if inner is None or "site-packages" in inner or (inner and inner[0] in before):
+            raise ImportError(path)
+        return finders(path)
+
+    _forget_finders(folder)
+    sys.path_hooks.insert(0, hook)
     sys.path.insert(0, str(folder))
-    sys.dont_write_bytecode = True  # an edit within the clock's tick would be taken for what was compiled
-    importlib.invalidate_caches()
     try:
         yield beside
     finally:
         sys.path.remove(str(folder))
-        sys.dont_write_bytecode = written
+        sys.path_hooks.remove(hook)
+        _forget_finders(folder)
         tops = {name for name in set(sys.modules) - before if _lies_in(folder, name)}
         beside += [sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in tops]
+
+
+def _forget_finders(folder: Path) -> None:
+    for path in [path for path in sys.path_importer_cache if Path(path).is_relative_to(folder)]:
+        del sys.path_importer_cache[path]
 
 
 def _lies_in(folder: Path, name: str) -> bool:

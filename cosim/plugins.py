@@ -1,12 +1,13 @@
 """For plug-ins: the base of each kind, and the types that its methods are given and give.
 
-==========================  ==========================  ========================
+==========================  ==========================  ==========================
 a scenario's                base                        entry points in the group
-==========================  ==========================  ========================
+==========================  ==========================  ==========================
 ``network``                 :class:`NetworkSpec`        ``cosim.networks``
 ``network.control``         :class:`Control`            ``cosim.controls``
 ``network.balancer``        :class:`Balancer`           ``cosim.balancers``
 ``topology``                :class:`TopologySpec`       ``cosim.topologies``
+``topology.format``         :class:`TopologyFormat`     ``cosim.topology_formats``
 ``topology.routing``        :class:`RoutingSpec`        ``cosim.routings``
 ``jobs[0].workload``        :class:`WorkloadSpec`       ``cosim.workloads``
 ``workload.model``          :class:`Model`              ``cosim.models``
@@ -19,9 +20,10 @@ a scenario's                base                        entry points in the grou
 ``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
 ``cosim translate --to``    :class:`Format`             ``cosim.formats``
 ``memory``                  :class:`MemorySpec`         ``cosim.memories``
+``processes``               :class:`ProcessSpec`        ``cosim.processes``
 a sweep's ``executor``      :class:`Executor`           ``cosim.executors``
 a design's ``optimizer``    :class:`Optimizer`          ``cosim.optimizers``
-==========================  ==========================  ========================
+==========================  ==========================  ==========================
 
 A scenario names a plug-in by its entry point, or by its file, which lies beside the scenario:
 ``network: {plugin: my.py:MyNetwork, ...}``. Its fields are its settings, its docstring's first line is what
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from cosim.experiment.executors.call import RunCall, RunResult
     from cosim.experiment.executors.contract import Executor
     from cosim.experiment.search.contract import AskTell, DesignPoint, DesignSpace, Optimizer
-    from cosim.files.import_report import ImportReport
+    from cosim.files.import_report import ImportReport, ReportBuilder
     from cosim.gpu.contract import GpuSpec
     from cosim.gpu.efficiency import Calibration, Efficiency
     from cosim.gpu.gpus import DType, Gpu
@@ -85,10 +87,15 @@ if TYPE_CHECKING:
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
     from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
+    from cosim.processes.contract import Driver, ProcessSpec
+    from cosim.processes.simulation import Simulation
+    from cosim.processes.work import DrivenRanks
     from cosim.registry import Named
     from cosim.spec import RateBps, SizeBytes, Spec, TimePs
     from cosim.topology.builder import Builder
+    from cosim.topology.changes import LinkChange, RouteChange
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
+    from cosim.topology.file_format import Cable, Cables, TopologyFormat
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
     from cosim.topology.host_shape import HostShape
@@ -124,7 +131,7 @@ _FROM = {
     "cosim.experiment.executors.contract": "Executor",
     "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
     "cosim.doubts": "Doubt",
-    "cosim.files.import_report": "ImportReport",
+    "cosim.files.import_report": "ImportReport ReportBuilder",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
     "cosim.gpu.gpus": "DType Gpu",
@@ -151,10 +158,15 @@ _FROM = {
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
     "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
+    "cosim.processes.contract": "Driver ProcessSpec",
+    "cosim.processes.simulation": "Simulation",
+    "cosim.processes.work": "DrivenRanks",
     "cosim.registry": "Named",
     "cosim.spec": "RateBps SizeBytes Spec TimePs",
     "cosim.topology.builder": "Builder",
+    "cosim.topology.changes": "LinkChange RouteChange",
     "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
+    "cosim.topology.file_format": "Cable Cables TopologyFormat",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
     "cosim.topology.host_shape": "HostShape",
@@ -191,6 +203,8 @@ __all__ = [
     "Balancer",
     "Block",
     "Builder",
+    "Cable",
+    "Cables",
     "Calibration",
     "Capabilities",
     "Collective",
@@ -207,6 +221,8 @@ __all__ = [
     "DeviceMesh",
     "Dimension",
     "Doubt",
+    "DrivenRanks",
+    "Driver",
     "Efficiency",
     "Exchange",
     "Executor",
@@ -231,6 +247,7 @@ __all__ = [
     "KernelKind",
     "Latency",
     "Layer",
+    "LinkChange",
     "LinkScore",
     "Location",
     "LossReport",
@@ -255,6 +272,7 @@ __all__ = [
     "Piece",
     "Placed",
     "Placement",
+    "ProcessSpec",
     "Program",
     "Progress",
     "QueueSample",
@@ -262,12 +280,15 @@ __all__ = [
     "RateBps",
     "RateSample",
     "Records",
+    "ReportBuilder",
+    "RouteChange",
     "RoutingSpec",
     "RunCall",
     "RunResult",
     "Says",
     "Scheduler",
     "Shifts",
+    "Simulation",
     "SizeBytes",
     "Source",
     "Spec",
@@ -275,6 +296,7 @@ __all__ = [
     "TimePs",
     "Topology",
     "TopologyError",
+    "TopologyFormat",
     "TopologySpec",
     "TransformerModel",
     "TranslationError",

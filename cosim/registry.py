@@ -54,7 +54,6 @@ GROUPS = {
     "cosim.controls": PluginGroup("congestion control", "cosim.network.congestion.contract:Control"),
     "cosim.balancers": PluginGroup("load balancer", "cosim.network.balancing.contract:Balancer"),
     "cosim.topologies": PluginGroup("topology", "cosim.topology.contract:TopologySpec"),
-    "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),
     "cosim.routings": PluginGroup("routing", "cosim.topology.contract:RoutingSpec"),
     "cosim.workloads": PluginGroup("workload", "cosim.workload.contract:WorkloadSpec"),
     "cosim.models": PluginGroup("model", "cosim.models.contract:Model"),
@@ -67,8 +66,10 @@ GROUPS = {
     "cosim.arrivals": PluginGroup("arrival process", "cosim.cluster.contract:Arrival"),
     "cosim.schedulers": PluginGroup("scheduler", "cosim.cluster.schedulers.contract:Scheduler"),
     "cosim.memories": PluginGroup("memory", "cosim.memory.contract:MemorySpec"),
+    "cosim.processes": PluginGroup("process", "cosim.processes.contract:ProcessSpec"),
     "cosim.executors": PluginGroup("executor", "cosim.experiment.executors.contract:Executor"),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
+    "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),
 }
 """Every group of entry points."""
 

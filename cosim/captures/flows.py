@@ -22,6 +22,8 @@ from cosim.errors import InputError, Location
 from cosim.units import PS_PER_S
 
 _LATEST_PS = 1 << 62
+_LONGEST = 24
+"""Digits of a time, before the point."""
 Row = tuple[str, str, int, int, int]
 """Source, destination, bytes, start and end in picoseconds."""
 
@@ -166,10 +168,10 @@ def _named(path: Path, head: list[str]) -> Callable[[Sequence[str]], Row]:
 
 
 def _time(text: str, unit: int) -> int:
-    value = Decimal(text.strip()) * unit
-    if not value.is_finite():
+    value = Decimal(text.strip())
+    if not value.is_finite() or value.adjusted() > _LONGEST:
         raise ValueError(f"{text} is no time")
-    return int(value)
+    return int(value * unit)
 
 
 class _Collected:

@@ -23,6 +23,7 @@ VERSION = "v4.0"
 _SUFFIXES = (".log", ".json", ".jsonl")
 _MOST = 1 << 62
 _BLOCK = 1 << 16
+_WRONG = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def is_inspector(begin: bytes) -> bool:
@@ -60,7 +61,7 @@ def read_inspector(path: Path) -> Capture:
                     continue
                 try:
                     rows.add(json.loads(line))
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                except _WRONG as error:
                     if not line.endswith(b"\n"):  # the rank was killed while it wrote
                         cut.append(file.name)
                         break

@@ -10,7 +10,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``answers``      compare, list, prove
 ``analyse``      analyse
 ``topology``     topology
-``report``       report, view
+``report``       report, view, plot
 ``jobs``         profile, calibrate, translate
 ``partition``    partition
 ``fit``          fit, validate
@@ -68,6 +68,7 @@ for _command in (
     analyse.analyse,
     report.report,
     report.view,
+    report.plot,
     answers.schema,
     jobs.translate,
     answers.prove,

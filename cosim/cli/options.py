@@ -119,6 +119,10 @@ ExecutorName = Annotated[
         "'{kind: local, workers: 4, timeout: 10min}'.",
     ),
 ]
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Of one run: that no link delivered more than its rate times the time."),
+]
 Again = Annotated[bool, typer.Option("--again", help="Run also what the store has.")]
 
 # cosim runs
@@ -136,6 +140,7 @@ OtherVersions = Annotated[
     bool, typer.Option("--other-versions", help="Only runs of other versions of cosim than this one.")
 ]
 OnlyFailed = Annotated[bool, typer.Option("--failed", help="Only runs that could not go on.")]
+Sample = Annotated[int, typer.Option("--sample", min=1, help="So many, drawn by lot.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and leave it.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with every measure.")]
 

@@ -1,4 +1,4 @@
-"""``cosim report`` and ``view``: a run, two beside each other, or a sweep, as one HTML file."""
+"""``cosim report``, ``view`` and ``plot``: runs and sweeps as one HTML file, as a list, as figures."""
 
 from __future__ import annotations
 
@@ -52,6 +52,33 @@ def _page_beside(page: Path, folder: Path) -> str:
     if not (folder / RUN_REPORT).is_file():
         return ""
     return quote(os.path.relpath(folder / RUN_REPORT, page.parent))
+
+
+def plot(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Folders that cosim run --out wrote, or a sweep's.")
+    ],
+    what: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME]",
+            help="cdf, fct-by-size, slowdown, queue, rate, throughput, goodput, timeline, sweep; several "
+            "stand beside each other.",
+        ),
+    ] = "cdf",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Without an ending: PDF and SVG.")
+    ] = Path("figure"),
+    style: Annotated[str, typer.Option(help="paper or screen.")] = "paper",
+    columns: Annotated[
+        int, typer.Option(min=1, max=2, help="How many columns of a paper it is wide: 84 mm or 174 mm.")
+    ] = 1,
+) -> None:
+    """Draw runs on one axis for a paper: PDF, SVG, the data as CSV, and what draws them again."""
+    from cosim.results.plots.plot import save_plots
+
+    for path in save_plots(runs, what.split(","), out, style=style, columns=columns):
+        say(f"written: {path}")
 
 
 def view(

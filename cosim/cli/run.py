@@ -46,6 +46,7 @@ def run(
     executor: options.ExecutorName = None,
     allow_large: options.AllowLarge = False,
     overwrite: options.Overwrite = False,
+    check: options.Check = False,
 ) -> None:
     """Run a scenario, or a sweep of runs, and say what came of it."""
     if scenario is not None and not scenario.exists():
@@ -57,6 +58,8 @@ def run(
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     source = None if scenario is None else experiment.read_source(scenario, changes)
+    if check:
+        _check_goes_with(source, networks or store)
     call: Callable[..., Done] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = call(
@@ -68,6 +71,7 @@ def run(
             vary=vary or (),
             alone=by_itself,
             what_matters=what_matters,
+            messages=check,
             open_loop=open_loop or None,
             figure=figure,
             engine=engine,
@@ -80,6 +84,8 @@ def run(
             progress=bar.show,
         )
     _print(done, as_json, quiet)
+    if check:
+        _check(done, quiet)
     if report is not None:
         _report(done, report)
     _end(done, out or report)
@@ -126,6 +132,41 @@ def _print(done: Done, as_json: bool, quiet: bool) -> None:
             show(done.summary)
     elif not quiet or isinstance(done, NetworkComparison):  # asked for by name
         show_page(done.page())
+
+
+def _check_goes_with(source: Scenario | Sweep | None, other: str | None) -> None:
+    """Refuse ``--check`` of what is no single run, or can't be too fast.
+
+    Raises
+    ------
+    InputError
+        Says which.
+    """
+    from cosim.experiment.sweep import Sweep
+    from cosim.results.too_fast import SHARES_NOTHING
+
+    if other or isinstance(source, Sweep):
+        raise InputError("--check goes with one run: not with a sweep, a store or several networks")
+    if source is not None and source.network.name == SHARES_NOTHING:
+        raise InputError(
+            f"--check: {source.locate('network')}: {SHARES_NOTHING} gives each message its whole link",
+            hint="name a network that shares links: fair_share",
+        )
+
+
+def _check(done: Done, quiet: bool) -> None:
+    """Hold a run against what links can deliver."""
+    from cosim.experiment.simulate import Run
+    from cosim.results.too_fast import too_fast
+
+    assert isinstance(done, Run)
+    found = too_fast(done.records)
+    for one in found:
+        say(f"error: {one}")
+    if found:
+        raise typer.Exit(1)
+    if not quiet:
+        say(f"checked: {done.records.num_messages} messages, none faster than its links")
 
 
 def _report(done: Done, path: Path) -> None:

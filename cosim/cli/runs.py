@@ -14,7 +14,7 @@ from cosim.cli.say import say
 if TYPE_CHECKING:
     from cosim.experiment.store.runs import RunStore
 
-app = typer.Typer(help="Runs that a store has: list, show, prune.", no_args_is_help=True)
+app = typer.Typer(help="Runs that a store has: list, show, prune, check.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -73,6 +73,22 @@ def prune(
         opened.remove(id_)
     left = opened.clear()
     typer.echo(f"{len(ids)} of {len(found) + len(broken)} runs removed, {left} unfinished files")
+
+
+@app.command()
+def check(store: options.StoreHere, where: options.Where = None, sample: options.Sample = 20) -> None:
+    """Run some of the runs again, drawn by lot, and compare digests; 1 where one differs."""
+    from cosim.experiment.store.check import check_sample
+    from cosim.experiment.store.table import chosen
+
+    opened = _opened(store)
+    found, _ = opened.entries()
+    checked, differ = check_sample(chosen(found, where or ()), sample)
+    for id_, was, now in differ:
+        say(f"error: {id_} has the digest {was}, and now comes to {now}")
+    typer.echo(f"{checked - len(differ)} of {checked} runs come to the same again; {len(found)} are stored")
+    if differ:
+        raise typer.Exit(1)
 
 
 def _opened(store: str) -> RunStore:

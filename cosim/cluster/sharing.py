@@ -119,7 +119,7 @@ class Cluster(Director):
             self._running[job] = started[job] = endpoints
             self.started_ps[job] = now
             free = self._free()
-        told = self._decide(now) if self.scheduler is not None and self._running else {}
+        told = self._decide(now, bool(started)) if self.scheduler is not None and self._running else {}
         return [
             JobOrder(job, started.get(job), *told.get(job, (None, None)))
             for job in self._running
@@ -156,8 +156,8 @@ class Cluster(Director):
                 self._seen[job] = Placed(job, self.jobs[job].name, profile, endpoints)
         return tuple(self._seen[job] for job in self._running if job in self._seen)
 
-    def _decide(self, now: int) -> dict[int, tuple[int | None, int | None]]:
-        """(Priority, channel) of each job that runs; its turns are kept here."""
+    def _decide(self, now: int, starts: bool) -> dict[int, tuple[int | None, int | None]]:
+        """(Priority, channel) of each job that runs; its turns are kept here. ``starts``: one has started."""
         assert self.scheduler is not None
         placed = self._placed()
         if not placed:
@@ -168,7 +168,7 @@ class Cluster(Director):
         self.warnings.update(dict.fromkeys(decision.warnings))
         if self.busiest is None or len(placed) > len(self.busiest.jobs):
             self.busiest = Moment(now, placed, decision)
-        self._take_turns(decision, now)
+        self._take_turns(decision, now, starts)
         return {
             job.number: (
                 decision.priorities.get(job.number, self.jobs[job.number].priority),
@@ -177,11 +177,19 @@ class Cluster(Director):
             for job in placed
         }
 
-    def _take_turns(self, decision: Decision, now: int) -> None:
-        """Turns of jobs, so that whoever runs longest keeps its own."""
+    def _take_turns(self, decision: Decision, now: int, starts: bool) -> None:
+        """Turns of jobs, so that whoever runs longest keeps its own. Where jobs have only left, those that
+        stay are in each other's way no more than before: they keep their turns.
+        """
+        before = dict(self._turns)
         self._turns.clear()
         self._drift = decision.drift
         for shifts in decision.shifts:
+            kept = {job: before[job] for job in shifts.shift_ps if job in before}
+            alike = all(kept[job][1] == shifts.period_ps[job] for job in kept)
+            if not starts and len(kept) == len(shifts.shift_ps) and alike:
+                self._turns.update(kept)
+                continue
             known = [job for job in self._running if job in shifts.shift_ps and job in self._begun]
             begun = self._begun[known[0]] - shifts.shift_ps[known[0]] if known else now
             for job, shift in shifts.shift_ps.items():

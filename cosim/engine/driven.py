@@ -1,7 +1,7 @@
 """Driven jobs: their ranks have no program, but do what they are given as the run goes on.
 
-An operation is issued on ranks at the instant that is, and may start in it; whoever issued it has a ticket, of
-which he is told when the operation has ended on all of them. What was issued becomes a workload when the run
+An operation is issued on ranks at the instant that is, and may start in it. Whoever issued it has a ticket,
+and is told when the operation has ended on all of them. What was issued becomes a workload when the run
 is over: rank by rank, a program of what it was given, in that order. (``engine_driven.c`` has the rest.)
 """
 
@@ -106,8 +106,16 @@ class Driver:
 
     # -- what is issued ------------------------------------------------------------------------------
 
-    def like(self, kind: OpKind, name: str, collective: str = "", ranks: tuple[int, ...] | None = None,
-             root: int = 0, channel: int = 0, algorithm: str = "") -> int:
+    def like(
+        self,
+        kind: OpKind,
+        name: str,
+        collective: str = "",
+        ranks: tuple[int, ...] | None = None,
+        root: int = 0,
+        channel: int = 0,
+        algorithm: str = "",
+    ) -> int:
         """The number of what operations are like."""
         key = kind, name, collective, ranks, root, channel, algorithm
         known = self._like.get(key)
@@ -121,19 +129,35 @@ class Driver:
     def compute(self, job: int, ranks: I32, durations: I64, like: int) -> int:
         """Have ranks compute, each for its duration: the ticket."""
         zeros = np.zeros(len(ranks), np.int32)
-        return self._issue_all(self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0)
+        return self._issue_all(
+            self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0
+        )
 
-    def transfer(self, job: int, rank: int, dst: int, size: int, channel: int, priority: int, like: int, peer: int) -> int:
-        """Have a rank send to an endpoint, where nobody has to ask for it: the ticket."""
-        ready: Any = self.engine.jobs[job]
-        src = int(ready.info.endpoints[rank])
-        free = self._free.setdefault((job, src, dst, channel), [])
-        binding = free.pop() if free else self._bind(job, src, dst, size, channel)
+    def transfer(
+        self,
+        job: int,
+        rank: int,
+        src: int,
+        dst: int,
+        size: int,
+        channel: int,
+        priority: int,
+        like: int,
+        peer: int,
+    ) -> int:
+        """Have a rank, on ``src``, send to an endpoint, where nobody has to ask for it: the ticket."""
+        engine, ends = self.engine, (job, src, dst, channel)
+        free = self._free.get(ends)
+        if free is None:
+            free = self._free[ends] = []
+        binding = free.pop() if free else self._bind(*ends[:3], size, channel)
         if self._sizes[binding] != size:
-            self.engine.resize_message(binding, size)
+            engine.resize_message(binding, size)
             self._sizes[binding] = size
-        rank0 = self._rank0(job)
-        ticket = self._issue(rank0 + rank, kernel.OP_TRANSFER, like, 0, size, binding, ready.class_of(priority), peer, 0)
+        ready: Any = engine.jobs[job]
+        traits = 0 if priority == ready.info.priority else ready.class_of(priority)
+        rank = engine.tables.rank0[job] + rank
+        ticket = self._issue(rank, kernel.OP_TRANSFER, like, 0, size, binding, traits, peer, 0)
         self._returns[ticket] = free, binding
         return ticket
 
@@ -145,15 +169,19 @@ class Driver:
         kind = kernel.OP_SEND if sends else kernel.OP_RECV
         return self._issue(self._rank0(job) + rank, kind, like, 0, size, port, 0, peer, tag)
 
-    def collective(self, job: int, ranks: tuple[int, ...], position: int | None, what: int, size: int, like: int) -> int:
+    def collective(
+        self, job: int, ranks: tuple[int, ...], position: int | None, what: int, size: int, like: int
+    ) -> int:
         """Have all ranks of a group come to its next collective, or the one at ``position`` alone."""
-        comm, first, met = self._group(job, ranks)
+        first, met = self._group(job, ranks)
         at = np.arange(len(ranks), dtype=np.int32) if position is None else np.array([position], np.int32)
         here = np.array(ranks, np.int32)[at] + np.int32(self._rank0(job))
         occurrence = met[at].copy()
         met[at] += 1
         zeros = np.zeros(len(at), np.int64)
-        return self._issue_all(here, zeros, at + np.int32(first), occurrence, kernel.OP_COLLECTIVE, like, size, what)
+        return self._issue_all(
+            here, zeros, at + np.int32(first), occurrence, kernel.OP_COLLECTIVE, like, size, what
+        )
 
     def came(self, ticket: int) -> None:
         """A ticket is through: what it had is free again."""
@@ -166,14 +194,15 @@ class Driver:
 
     def _issue(self, rank: int, kind: int, like: int, *given: int) -> int:
         engine = self.engine
-        now = int(engine.instant())
-        while (ticket := kernel.issue_one(engine.columns, now, rank, kind, like, *given)) == NONE:
+        columns, now = engine.columns, engine.instant()
+        ticket: int
+        while (ticket := kernel.issue_one(columns, now, rank, kind, like, *given)) == NONE:
             engine.tables.widen_pool(1)
-        return int(ticket)
+        return ticket
 
     def _issue_all(self, ranks: I32, durations: I64, ref: I32, occurrence: I32, *given: int) -> int:
         engine = self.engine
-        now = int(engine.instant())
+        now = engine.instant()
         ranks = np.ascontiguousarray(ranks, np.int32)
         given_all = len(ranks), ranks, durations, ref, occurrence, *given
         while (ticket := kernel.issue_all(engine.columns, now, *given_all)) == NONE:
@@ -206,15 +235,15 @@ class Driver:
             self._ports[key] = port
         return port
 
-    def _group(self, job: int, ranks: tuple[int, ...]) -> tuple[int, int, I32]:
-        """A group's number, its first row of members, and how often each member has met there."""
+    def _group(self, job: int, ranks: tuple[int, ...]) -> tuple[int, I32]:
+        """A group's first row of members, and how often each member has met there."""
         comm = self.engine.groups.driven(job, ranks)
         known = self._members.get(comm)
         if known is None:
             first, made = self.engine.columns.extend("members", len(ranks))
             made["comm"], made["position"] = comm, np.arange(len(ranks))
             known = self._members[comm] = first, np.zeros(len(ranks), np.int32)
-        return comm, *known
+        return known
 
     # -- what it was ---------------------------------------------------------------------------------
 

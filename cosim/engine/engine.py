@@ -55,6 +55,8 @@ class Engine:
         """Given tickets that are through and jobs of which an iteration of a rank ended, rows of ``told``."""
         self.instant: Callable[[], int] = lambda: self.now_ps
         """Says when it is, for what is issued now."""
+        self.has_told = False
+        """Whether it stopped last because somebody was to be told."""
         self._answers: dict[int, Callable[[], None]] = {
             kernel.PAUSED: self._pause,
             kernel.ASK_NETWORK: self._ask_network,
@@ -160,7 +162,9 @@ class Engine:
         """Have a message that is not under way be of another size."""
         columns = self.columns
         row = columns.bindings[binding]
-        columns.info[row["info"]] = (int(columns.info[row["info"]]) >> kernel.SIZE_BITS << kernel.SIZE_BITS) | size
+        columns.info[row["info"]] = (
+            int(columns.info[row["info"]]) >> kernel.SIZE_BITS << kernel.SIZE_BITS
+        ) | size
         self.message_binding(binding)[4][0] = size
         if self._inside is not None:
             self._inside.resize_message(int(row["table"]), size)
@@ -195,11 +199,13 @@ class Engine:
         WorkloadError, AlgorithmError, SimulationError
             As they say.
         """
+        self.has_told = False
         while status := self._loop(until):
-            yield
             if status == kernel.TELL:
+                self.has_told = True
                 self._tell()
                 return
+            yield
             answer = self._answers.get(status)
             if answer is None:
                 assert self._inside is not None

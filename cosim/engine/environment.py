@@ -30,7 +30,7 @@ class CoSimEnvironment(simpy.Environment):
 
     ``go_on(horizon, hold)`` is called with SimPy's next time before its event happens. It has everything else
     run up to there, and, to ``hold``, what ends at that time end. It may stop earlier, where something ended
-    that SimPy has events for; it returns how far it is. What it passes on its way it tells by :meth:`pass_to`.
+    that SimPy has events for; it returns how far it is. What it passes on its way, :meth:`pass_to` is told.
     ``on_instant`` is called at the times that :meth:`wake` was asked for.
     """
 
@@ -48,6 +48,11 @@ class CoSimEnvironment(simpy.Environment):
     def now_ps(self) -> int:
         """The time, in picoseconds, whatever the unit of ``now`` is."""
         return int(self._now)
+
+    @property
+    def has_events_now(self) -> bool:
+        """Whether SimPy has something at this very time."""
+        return bool(super().peek() <= self._now)
 
     def schedule(self, event: Event, priority: int = 1, delay: float = 0) -> None:
         """As SimPy's, but only whole picoseconds, and never back in time."""

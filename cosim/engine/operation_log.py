@@ -63,7 +63,13 @@ class OperationLog:
     """
 
     def __init__(
-        self, worlds: Sequence[int], kept: Sequence[I64], expected: int, spill: Path | None = None, *, grows: bool = False
+        self,
+        worlds: Sequence[int],
+        kept: Sequence[I64],
+        expected: int,
+        spill: Path | None = None,
+        *,
+        grows: bool = False,
     ) -> None:
         bases = [*accumulate(worlds, initial=0)]
         jobs = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
@@ -86,19 +92,18 @@ class OperationLog:
     def add(self, world: int, kept: I64, expected: int) -> None:
         """Take operations of one more job, too."""
         columns, ranks, all_kept = self._columns, len(self._columns.jobs), len(self._columns.is_kept) == 0
-        jobs = int(columns.jobs.max(initial=NONE)) + 1
+        jobs = int(columns.jobs.max(initial=-1)) + 1
         columns.put(
             jobs=np.append(columns.jobs, np.full(world, jobs, np.int32)),
             numbers=np.append(columns.numbers, np.arange(world, dtype=np.int32)),
         )
+        self._grows |= expected > 0
         if all_kept and len(kept) == world:
-            self._grows |= expected > 0
             return
         is_kept = np.ones(ranks, np.int8) if all_kept else columns.is_kept
         more = np.zeros(world, np.int8)
         more[kept] = True
         columns.put(is_kept=np.append(is_kept, more))
-        self._grows |= expected > 0
 
     def take(self, rows: NDArray[Any]) -> int:
         """Write down rows, in the order in which they came: by time, and by rounds within an instant.

@@ -45,6 +45,7 @@ def source_of(table: OperationTable, *, over_fabric: bool) -> TableColumns:
         dep=np.ascontiguousarray(table.dep),
         lagged=_each_once(table.lagged),
         kind=np.array(kind, np.int32),
+        ahead=np.array([one.ahead for one in prototypes], np.int32),
         stream=np.array([number.get(one.stream, len(streams)) for one in prototypes], np.int32),
         end=by_prototype,
         end_first=np.zeros(table.num_programs + 1, np.int32),

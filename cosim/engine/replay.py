@@ -311,12 +311,16 @@ class Replay:
     def _go_on(self, horizon: int, hold: bool) -> int:
         """Engine and network up to SimPy's next time, of which they end what ends in it: to hold."""
         self._engine.columns.scalars["hold"] = horizon if hold and horizon < NEVER else NONE
-        for _ in self._engine.run(horizon - 1):
-            self.environment.pass_to(self._engine.now_ps)
+        engine, environment = self._engine, self.environment
+        while True:
+            for _ in engine.run(horizon - 1):
+                environment.pass_to(engine.now_ps)
+                self._tell_progress()
+            environment.pass_to(engine.now_ps)
             self._tell_progress()
-        self.environment.pass_to(self._engine.now_ps)
-        self._tell_progress()
-        return self._engine.granted_ps
+            # Where nobody waits for what ended, it goes on.
+            if not engine.has_told or environment.has_events_now:
+                return engine.granted_ps
 
     def _count_bytes(self, job: ReadyJob) -> None:
         job.coflow_bytes = self._iteration_bytes(job)

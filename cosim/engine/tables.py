@@ -172,7 +172,7 @@ class Tables:
 
     def _driven_ranks(self, job: ReadyJob) -> None:
         """Ranks without a program of their own: they share the pool."""
-        columns, info, world = self.columns, job.info, job.info.workload.world_size
+        columns, world = self.columns, job.info.workload.world_size
         if self._pool == NONE:
             self._pool, made = columns.extend("programs", 1)
             made["op0"], made["ops"], made["lanes"] = columns.used("ops"), 0, 0
@@ -209,7 +209,9 @@ class Tables:
         scalars["free_op"] = before
         scalars["num_free"] += size - before
         columns.programs["op0"][self._pool], columns.programs["ops"][self._pool] = op0, size
-        columns.ranks["cell0"][: columns.used("ranks")][columns.ranks["program"][: columns.used("ranks")] == self._pool] = cell0
+        columns.ranks["cell0"][: columns.used("ranks")][
+            columns.ranks["program"][: columns.used("ranks")] == self._pool
+        ] = cell0
         self._cell0 = cell0
 
     def bind_message(self, job: int, src: int, dst: int, size: int, channel: int) -> int:

@@ -181,7 +181,14 @@ def group_of(word: str) -> str | None:
     asked = word.lower().replace("-", " ").replace("_", " ")
     for group, about in GROUPS.items():
         single = about.noun
-        plural = group.removeprefix("cosim.")
-        if asked in (group, plural, plural.removesuffix("s"), single, *single.split(), single + "s"):
+        plural = group.removeprefix("cosim.").replace("_", " ")
+        if asked in (
+            f"cosim.{plural}",
+            plural,
+            plural.removesuffix("s"),
+            single,
+            *single.split(),
+            single + "s",
+        ):
             return group
     return None

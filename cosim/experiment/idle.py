@@ -137,7 +137,9 @@ def _events(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
             busy = _computing(made[event.job or jobs[0].name].workload)
             if not busy or (isinstance(event.rank, int) and event.rank not in busy):
                 yield ("events", number), "the rank computes nothing"
-    if "detection" in scenario.model_fields_set and not any(event.down for event in scenario.events):
+    changes = any(one.changes_links for one in scenario.live)
+    fails = changes or any(event.down for event in scenario.events)
+    if "detection" in scenario.model_fields_set and not fails:
         yield ("detection",), "no link or node goes down"
 
 

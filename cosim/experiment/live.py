@@ -14,8 +14,8 @@ from cosim.experiment.open import simulation
 from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run
-from cosim.processes.contract import Driver, Proc, ProcessSpec
-from cosim.processes.simulation import Simulation
+from cosim.processes.contract import Driver
+from cosim.processes.simulation import Proc, Simulation
 from cosim.processes.work import DrivenRanks
 from cosim.workload.draws import draw
 
@@ -24,8 +24,7 @@ def live(
     scenario: Scenario, built: Built, *, messages: bool, progress: Callable[[ProgressInfo], None] | None
 ) -> Run:
     """Run jobs and processes, until the jobs are over."""
-    specs = [*scenario.processes, *(job.workload for job in scenario.jobs)]
-    changes = any(one.changes_links for one in specs if isinstance(one, Driver | ProcessSpec))
+    changes = any(one.changes_links for one in scenario.live)
     with simulation(scenario, built, messages=messages, changes_links=changes, progress=progress) as sim:
         awaited = _drivers(scenario, sim)
         awaited += [job.ended for job in sim.jobs.values()]
@@ -48,7 +47,9 @@ def _drivers(scenario: Scenario, sim: Simulation) -> list[Event]:
                 context = Context(scenario.base, draw(scenario.seed, entry), copy)
                 ranks = DrivenRanks(sim, number)
                 with at(scenario.locate("jobs", entry, "workload")):
-                    process = _checked(job.workload.drive(sim, ranks, context), type(job.workload).__name__ + ".drive")
+                    process = _checked(
+                        job.workload.drive(sim, ranks, context), type(job.workload).__name__ + ".drive"
+                    )
                 found.append(sim.process(_from(sim, sim.engine_job(number).info.start_ps, process)))
             number += 1
     return found

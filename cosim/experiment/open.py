@@ -92,7 +92,8 @@ def open(  # noqa: A001
     for kind in ("scheduler", "queue"):
         if getattr(scenario, kind) is not None:
             raise ScenarioError(
-                f"processes start jobs by themselves, beside which there is no {kind}", location=scenario.locate(kind)
+                f"processes start jobs by themselves, beside which there is no {kind}",
+                location=scenario.locate(kind),
             )
     built = build(scenario)
     try:
@@ -158,7 +159,9 @@ def _changing(scenario: Scenario, built: Built) -> Topology:
 
 def _finish(scenario: Scenario, built: Built, records: Records) -> Run:
     own = next(number for number, job in enumerate(records.jobs) if job.driven and job.name == OWN)
-    if own == len(records.jobs) - 1 and not len(records.jobs[own].workload.table):  # nobody had it do anything
+    if own == len(records.jobs) - 1 and not len(
+        records.jobs[own].workload.table
+    ):  # nobody had it do anything
         by_job = records.jobs[:own], records.finish_ps[:own], records.iteration_end_ps[:own]
         recorded = None if records.recorded is None else records.recorded[:own]
         records = replace(
@@ -168,7 +171,13 @@ def _finish(scenario: Scenario, built: Built, records: Records) -> Run:
 
 
 def _job(
-    scenario: Scenario, topology: Topology, source: Any, placement: Sequence[int] | None, name: str, now: int, number: int
+    scenario: Scenario,
+    topology: Topology,
+    source: Any,
+    placement: Sequence[int] | None,
+    name: str,
+    now: int,
+    number: int,
 ) -> JobInfo:
     """A job that a process starts."""
     if isinstance(source, tuple):
@@ -179,10 +188,14 @@ def _job(
     if isinstance(source, str | Path):
         source = _read(scenario.base / source)
     if isinstance(source, Mapping):
-        whole = Document("job", {"topology": topology, "network": "fair_share", "jobs": [plain(source, keep=True)]})
+        whole = Document(
+            "job", {"topology": topology, "network": "fair_share", "jobs": [plain(source, keep=True)]}
+        )
         source = from_document(whole, scenario.base, "job").jobs[0]
     if not isinstance(source, Job):
-        raise InputError(f"{source!r} is no job", hint="a cosim.Job, a cosim.Workload, a mapping, or a YAML file")
+        raise InputError(
+            f"{source!r} is no job", hint="a cosim.Job, a cosim.Workload, a mapping, or a YAML file"
+        )
     if name or source.name in ("", "job0"):
         source = source.model_copy(update={"name": name or f"job{number}"})
     return job_at(scenario, topology, source, placement, now, number)

@@ -269,6 +269,11 @@ class Scenario(Spec):
         """The file it was read from; empty for one that was made in Python."""
         return self._document.file if self._document is not None else ""
 
+    @property
+    def live(self) -> list[Driver | ProcessSpec]:
+        """What takes part in the run as processes: beside the jobs, or that drive one."""
+        return [*self.processes, *(job.workload for job in self.jobs if isinstance(job.workload, Driver))]
+
     def as_written(self) -> Any:
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
         if self._document is not None:

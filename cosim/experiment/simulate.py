@@ -410,7 +410,7 @@ def finished(scenario: Scenario, built: Built, records: Records, said: Sequence[
 
 def has_processes(scenario: Scenario) -> bool:
     """Whether processes take part in its run: beside its jobs, or that drive one."""
-    return bool(scenario.processes) or any(job.is_driven for job in scenario.jobs)
+    return bool(scenario.live)
 
 
 def check_jobs(scenario: Scenario) -> None:
@@ -427,6 +427,20 @@ def check_jobs(scenario: Scenario) -> None:
             location=scenario.locate("jobs") or scenario.locate(),
             hint="cosim.open takes a scenario without jobs",
         )
+    for number, job in enumerate(scenario.jobs):
+        if job.is_driven and job.iterations > 1:
+            raise ScenarioError(
+                "a process decides itself how often it does what",
+                location=scenario.locate("jobs", number, "iterations"),
+                hint="take iterations away",
+            )
+    if not has_processes(scenario):
+        return
+    for key in ("scheduler", "queue"):
+        if getattr(scenario, key) is not None:
+            raise ScenarioError(f"beside processes there is no {key}", location=scenario.locate(key))
+    if scenario.fold == "always":
+        raise ScenarioError("beside processes every rank is simulated", location=scenario.locate("fold"))
 
 
 def _live(
@@ -437,7 +451,9 @@ def _live(
 
     if engine == "reference":
         raise ScenarioError("the reference engine has no processes", hint="build the kernel")
-    return live(scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress))
+    return live(
+        scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress)
+    )
 
 
 def _replay(

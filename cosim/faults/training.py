@@ -24,7 +24,6 @@ from pydantic import Field, model_validator
 
 from cosim.spec import LongPs, Spec
 
-
 MOST_SETBACKS = 5_000
 """What is kept of failures one by one; sums are of all."""
 

@@ -8,7 +8,7 @@ question that only Python can answer.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,12 +18,13 @@ from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.kernel import Columns, kernel
 from cosim.network.calendar import make_calendar
-from cosim.network.changes import ChangeTable
+from cosim.network.changes import ChangeList, ChangeTable
 from cosim.network.core import Core, Reported
 from cosim.network.detours import Detours
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import FlowStore
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 

@@ -187,7 +187,7 @@ class NetworkSimulator(ABC):
         raise NetworkError(f"{self.describe().name} keeps no rates over time")
 
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
-        """Have links, and what routes avoid, change: at or after the instant that was granted, in order of time.
+        """Have links, and what routes avoid, change, at or after the instant that was granted; by time.
 
         The topology that it was opened on has ``changes``, of which there may be none.
 

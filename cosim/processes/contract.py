@@ -32,8 +32,6 @@ from cosim.spec import Spec
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
 
-Proc = Generator[Event, Any, Any]
-
 
 class Driver(WorkloadSpec):
     """Base of workloads that a process decides as the run goes on. Fields are settings."""
@@ -46,7 +44,7 @@ class Driver(WorkloadSpec):
         """How many ranks the job has."""
 
     @abstractmethod
-    def drive(self, sim: Simulation, job: DrivenRanks, context: Context) -> Proc:
+    def drive(self, sim: Simulation, job: DrivenRanks, context: Context) -> Generator[Event, Any, Any]:
         """The process, from the job's start on. The job is over when it returns.
 
         What it draws comes from ``context.seed``, so that the same scenario gives the same run.
@@ -68,7 +66,7 @@ class ProcessSpec(Spec):
         return False
 
     @abstractmethod
-    def live(self, sim: Simulation, context: Context) -> Proc:
-        """The process. The run ends when all jobs are over, also where it goes on for ever; without jobs, when
-        all processes have returned.
+    def live(self, sim: Simulation, context: Context) -> Generator[Event, Any, Any]:
+        """The process. The run ends when all jobs are over, also where it goes on for ever. Without jobs it
+        ends when all processes have returned.
         """

@@ -53,7 +53,9 @@ class RunningJob:
         """
         number = self.iterations_done if number is None else number
         if not 0 <= number < self._sim.iterations_of(self.number):
-            raise SimulationError(f"{self.name} has no iteration {number}, but {self._sim.iterations_of(self.number)}")
+            raise SimulationError(
+                f"{self.name} has no iteration {number}, but {self._sim.iterations_of(self.number)}"
+            )
         event = self._events.get(number)
         if event is None:
             event = self._events[number] = self._sim.work_of_job(self, (f"iteration {number} of", self.name))
@@ -90,5 +92,3 @@ class RunningJob:
             self._sim.happened(self._events.pop(number))
         if self._ended is not None and not self._ended.triggered and self.is_through:
             self._sim.happened(self._ended)
-
-

@@ -46,7 +46,7 @@ class Link:
 
     @property
     def sent_bytes(self) -> int:
-        """Bytes that it has sent so far, as the network counts them: some count messages when they are over."""
+        """Bytes that it has sent so far; some networks count a message when it is over."""
         return int(self._links.statistics().link_bytes[self._number])
 
     @property
@@ -96,7 +96,9 @@ class Links:
         if known is None:
             numbers = self._numbers(name)
             if len(numbers) > 1:
-                raise TopologyError(f"{self.topology.name} has {len(numbers)} links {name!r}; look at one of them")
+                raise TopologyError(
+                    f"{self.topology.name} has {len(numbers)} links {name!r}; look at one of them"
+                )
             known = self._known[name] = self.at(numbers[0])
         return known
 
@@ -119,12 +121,15 @@ class Links:
             The network has no links that change.
         """
         if (rate is None) == (up is None):
-            raise WorkloadError("a link changes its rate (rate='100Gbps'), or goes down (up=False), or up (up=True)")
+            raise WorkloadError(
+                "a link changes its rate (rate='100Gbps'), or goes down (up=False), or up (up=True)"
+            )
         changed = []
         for number in self._numbers(name):
             own = float(self.topology.link_rate_bps[number])
             try:
-                becomes = (own if up else 0.0) if rate is None else parse_rate(rate)
+                said_as = rate if isinstance(rate, str) else f"{rate} bps"
+                becomes = (own if up else 0.0) if rate is None else parse_rate(said_as)
             except ValueError as error:
                 raise WorkloadError(f"rate: {error}") from None
             if becomes > own:
@@ -138,9 +143,7 @@ class Links:
             changes.append(LinkChange(self.now_ps, number, becomes))
         on = self.topology.changes
         if on is None:
-            raise NetworkError(
-                f"{name} can't change: the run was opened without changes_links"
-            )
+            raise NetworkError(f"{name} can't change: the run was opened without changes_links")
         if before != self._dead and on.detection_ps is not None:
             changes.append(RouteChange(self.now_ps + on.detection_ps, tuple(sorted(self._dead))))
         self.replay.network.change(changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
@@ -18,7 +19,7 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
-from cosim.errors import InputError, SimulationError, StallError, WorkloadError
+from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import Link, Links
@@ -42,13 +43,13 @@ class Simulation(CoSimEnvironment, Work):
     Time is whole picoseconds: ``timeout(5)`` takes 5 ps, ``timeout("5us")`` is exact, too. With another
     ``unit`` numbers are multiples of it, and so is :attr:`now`; they are rounded to picoseconds.
 
-    Of one instant, first all that ends there ends: messages, computations. Events of these happen by the order
-    in which the processes that asked for them began, then by that in which they asked. Then SimPy's other
+    Of one instant, first all that ends there ends: messages, computations. Events of these happen in the
+    order in which the processes that asked began, then in that in which they asked. Then SimPy's other
     events happen in SimPy's order. Then what was asked for starts, by job, rank and the order on the rank.
     What ends with it is another round of the same instant.
 
-    What :class:`~cosim.processes.work.Work` has ranks do, it does itself on the job ``processes``, which has a
-    rank on every endpoint.
+    It is the :class:`~cosim.processes.work.Work` of the job ``processes``, which has a rank on every
+    endpoint.
     """
 
     def __init__(self, on_instant: Callable[[int], None], go_on: Callable[[int, bool], int]) -> None:
@@ -66,8 +67,15 @@ class Simulation(CoSimEnvironment, Work):
         self._seen = (-1, -1, -1)
         self._state = "new"
 
-    def take(self, replay: Replay, topology: Topology, own: int, finish: Callable[[Records], Any],
-             job_of: Callable[..., JobInfo], unit_ps: int = 1) -> None:
+    def take(
+        self,
+        replay: Replay,
+        topology: Topology,
+        own: int,
+        finish: Callable[[Records], Any],
+        job_of: Callable[..., JobInfo],
+        unit_ps: int = 1,
+    ) -> None:
         """Be that of a replay, where job ``own`` has a rank on every endpoint."""
         self._replay, self._topology, self._own = replay, topology, own
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
@@ -132,7 +140,9 @@ class Simulation(CoSimEnvironment, Work):
         known = self._times.get((what, value))
         if known is None:
             try:
-                known = parse(value if isinstance(value, str) else int(value) if int(value) == value else value)
+                known = parse(
+                    value if isinstance(value, str) else int(value) if int(value) == value else value
+                )
             except (TypeError, ValueError) as error:
                 raise WorkloadError(f"{what}: {error}") from None
             if known < 0:
@@ -185,11 +195,13 @@ class Simulation(CoSimEnvironment, Work):
     def _told(self, rows: NDArray[Any]) -> None:
         """Have what ended happen."""
         self.pass_to(self._engine.now_ps)
-        tickets = rows["ticket"].tolist()
-        events = [self._waiting.pop(ticket) for ticket in tickets if ticket >= 0]
+        tickets, came = rows["ticket"].tolist(), self._replay.driver.came
+        events = []
         for ticket in tickets:
-            self.driver.came(ticket)
-        if len(tickets) > 1:
+            if ticket >= 0:
+                events.append(self._waiting.pop(ticket))
+                came(ticket)
+        if len(events) > 1:
             events.sort(key=lambda one: one.order)
         for event in events:
             self.happened(event)
@@ -208,6 +220,11 @@ class Simulation(CoSimEnvironment, Work):
                 raise
             said = " ".join(str(error).split())
             raise InputError(said, hint="a process yields events: sim.timeout(5), not 5") from None
+        except InputError as error:
+            place = None if error.location is not None else _own_line(error.__cause__)
+            if place is None:
+                raise
+            raise type(error)(error.message, location=place) from error.__cause__
 
     # -- what others ask of it -----------------------------------------------------------------------
 
@@ -239,7 +256,9 @@ class Simulation(CoSimEnvironment, Work):
         """
         found = self._endpoints.get(name)
         if found is None:
-            raise WorkloadError(f"{self._topology.name} has no endpoint {name!r}{nearest(name, self._endpoints)}")
+            raise WorkloadError(
+                f"{self._topology.name} has no endpoint {name!r}{nearest(name, self._endpoints)}"
+            )
         return found
 
     def paced(self, job: int, ranks: I32, duration_ps: int) -> I64:
@@ -279,7 +298,9 @@ class Simulation(CoSimEnvironment, Work):
 
     def _rows(self, job: int) -> NDArray[Any]:
         first = self._engine.tables.rank0[job]
-        rows: NDArray[Any] = self._engine.columns.ranks[first : first + self._engine.jobs[job].info.workload.world_size]
+        rows: NDArray[Any] = self._engine.columns.ranks[
+            first : first + self._engine.jobs[job].info.workload.world_size
+        ]
         return rows
 
     # -- jobs and links ------------------------------------------------------------------------------
@@ -290,7 +311,7 @@ class Simulation(CoSimEnvironment, Work):
         Parameters
         ----------
         job
-            A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a YAML file of a job.
+            A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a job's YAML file.
         placement
             Endpoints of its ranks; None: as the job says.
         name
@@ -304,12 +325,16 @@ class Simulation(CoSimEnvironment, Work):
         info = self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs))
         taken = {one.info.name for one in self._engine.jobs}
         if info.name in taken:
-            raise InputError(f"the name {info.name!r} is taken by another job", hint="start(..., name='other')")
+            raise InputError(
+                f"the name {info.name!r} is taken by another job", hint="start(..., name='other')"
+            )
         made = RunningJob(self, self._replay.add(info))
         self.jobs[info.name] = made
         return made
 
-    def run_program(self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = "") -> WorkEvent:
+    def run_program(
+        self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = ""
+    ) -> WorkEvent:
         """Have ranks, endpoints by number, run a whole program from now on, in which Python has no part.
 
         ``program`` is a :class:`cosim.Program` that all run, or a :class:`cosim.Workload`. The event happens
@@ -383,7 +408,10 @@ class Simulation(CoSimEnvironment, Work):
         except EmptySchedule:
             self._replay.check_finished(self._who_waits)
             if stop is not None and not stop.triggered:
-                raise SimulationError(f"nothing is left to do, but {stop} has not happened") from None
+                alive = [f"{one.place} waits for {one.target}" for one in self._processes if one.is_alive]
+                raise StallError(
+                    "nothing is left to do, but what ends the run has not happened", alive
+                ) from None
         except KeyboardInterrupt:
             interrupted = self._replay.interruption()
         return self.so_far(interrupted)
@@ -447,12 +475,10 @@ class Simulation(CoSimEnvironment, Work):
         is_idle = engine.next_ps >= NEVER and sent.flows_started == sent.flows_completed
         if before[2] == self.now_ps or (is_idle and not is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
-            lines = self._who_waits()
-            raise StallError(
-                f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened: {alive[-1]} may never end"
-                f"{f', nor {len(alive) - 1} others' if len(alive) > 1 else ''}; run(until=TIME) ends the run",
-                lines,
-            )
+            others = f", nor {len(alive) - 1} others" if len(alive) > 1 else ""
+            what = f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened"
+            how = "run(until=TIME) ends the run"
+            raise StallError(f"{what}: {alive[-1]} may never end{others}; {how}", self._who_waits())
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
@@ -462,3 +488,12 @@ class Simulation(CoSimEnvironment, Work):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"
             lines.append(f"{who} waits for {event.what}")
         return lines
+
+
+def _own_line(error: BaseException | None) -> Location | None:
+    """The last line on the way to an error that is no line of cosim's: the process's own."""
+    frames = [] if error is None else [*traceback.walk_tb(error.__traceback__)]
+    for frame, line in reversed(frames):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in ("cosim", "simpy"):
+            return Location(frame.f_code.co_filename, line, frame.f_code.co_name)
+    return None

@@ -29,7 +29,9 @@ class WorkEvent(Event):
     ``what`` says it in words; of those of one instant the first in ``order`` happens first.
     """
 
-    def __init__(self, sim: simpy.Environment, what: tuple[object, ...], order: tuple[int, int], now_ps: int) -> None:
+    def __init__(
+        self, sim: simpy.Environment, what: tuple[object, ...], order: tuple[int, int], now_ps: int
+    ) -> None:
         super().__init__(sim)
         self._what = what
         self.order = order
@@ -60,7 +62,7 @@ class NumberedProcess(simpy.Process):
             inner = deeper
         frame = getattr(inner, "gi_frame", None)
         where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno})"
-        return f"{self.name}{where}"
+        return f"{getattr(inner, '__name__', self.name)}{where}"
 
 
 def who_waits(event: Event) -> list[NumberedProcess]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.engine.driven import Driver
 from cosim.engine.programs import COLLECTIVES
-from cosim.errors import InputError, WorkloadError
+from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.processes.waiting import WorkEvent
 from cosim.registry import nearest
-from cosim.units import format_size, format_time, parse_size, parse_time
+from cosim.units import format_size, format_time, parse_size
 from cosim.workload.operation import OpKind
 
 if TYPE_CHECKING:
@@ -56,7 +57,13 @@ class Work(ABC):
     @property
     def world_size(self) -> int:
         """Ranks in all."""
-        return len(self._sim.engine_job(self.job_number).info.endpoints)
+        return len(self._seats)
+
+    @cached_property
+    def _seats(self) -> list[int]:
+        """Where each rank sits: a driven job does not move."""
+        seats: list[int] = self._sim.engine_job(self.job_number).info.endpoints.tolist()
+        return seats
 
     def compute(self, ranks: Ranks, time: Time, name: str = "compute") -> WorkEvent:
         """Have ranks compute for so long.
@@ -87,21 +94,32 @@ class Work(ABC):
             0 goes first, where the network has priorities.
         channel
             Messages of one (source, destination, channel) go in order.
+        name
+            What the page calls it.
 
         Raises
         ------
         WorkloadError
             An endpoint that is not there, or a size that is none.
         """
-        rank, (endpoint, peer), number = self._rank(src), self._endpoint(dst), self._size(size)
+        seats = self._seats
+        rank = src if type(src) is int and 0 <= src < len(seats) else self._rank(src)
+        known = type(dst) is int and 0 <= dst < len(seats)
+        endpoint, peer = (seats[dst], dst) if known else self._endpoint(dst)  # type: ignore[index, assignment]
+        number = size if type(size) is int and size >= 0 else self._size(size)
         if priority < 0 or channel < 0:
             raise WorkloadError(f"{name}: priority {priority} and channel {channel} are 0 or more")
-        driver = self._driver
-        like = driver.like(OpKind.SEND, name, channel=channel)
-        ticket = driver.transfer(self.job_number, rank, endpoint, number, channel, priority, like, peer)
-        return self._sim.work(ticket, (name, number, "bytes from", src, "to", dst))
+        sim = self._sim
+        driver = sim.driver
+        like = driver.like(OpKind.SEND, name, "", None, 0, channel)
+        ticket = driver.transfer(
+            self.job_number, rank, seats[rank], endpoint, number, channel, priority, like, peer
+        )
+        return sim.work(ticket, (name, number, "bytes from", src, "to", dst))
 
-    def send(self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send") -> WorkEvent:
+    def send(
+        self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send"
+    ) -> WorkEvent:
         """Send a message, which ``dst`` receives: it happens when the message has arrived.
 
         Raises
@@ -121,7 +139,9 @@ class Work(ABC):
         """
         return self._message(dst, src, size, tag, 0, name, sends=False)
 
-    def _message(self, here: int, peer: int, size: Size, tag: int, channel: int, name: str, *, sends: bool) -> WorkEvent:
+    def _message(
+        self, here: int, peer: int, size: Size, tag: int, channel: int, name: str, *, sends: bool
+    ) -> WorkEvent:
         rank, other, number = self._rank(here), self._rank(peer), self._size(size)
         if rank == other:
             raise WorkloadError(f"{name}: rank {rank} has no peer but itself")
@@ -131,27 +151,46 @@ class Work(ABC):
         word = "to" if sends else "from"
         return self._sim.work(ticket, (name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
 
-    def all_reduce(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def all_reduce(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_reduce", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def all_gather(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def all_gather(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_gather", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def reduce_scatter(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def reduce_scatter(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("reduce_scatter", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def all_to_all(self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def all_to_all(
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_to_all", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
-    def broadcast(self, ranks: Ranks, size: Size, *, root: int = 0, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def broadcast(
+        self,
+        ranks: Ranks,
+        size: Size,
+        *,
+        root: int = 0,
+        rank: int | None = None,
+        algorithm: str = "",
+        name: str = "",
+    ) -> WorkEvent:
         """See :meth:`collective`; ``root`` is a position among the ranks."""
         return self.collective("broadcast", ranks, size, root=root, rank=rank, algorithm=algorithm, name=name)
 
-    def barrier(self, ranks: Ranks, *, rank: int | None = None, algorithm: str = "", name: str = "") -> WorkEvent:
+    def barrier(
+        self, ranks: Ranks, *, rank: int | None = None, algorithm: str = "", name: str = ""
+    ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("barrier", ranks, 0, rank=rank, algorithm=algorithm, name=name)
 
@@ -182,6 +221,8 @@ class Work(ABC):
             The one that comes now; the event is its own. None: all come.
         algorithm
             What carries it; empty: as the scenario says.
+        name
+            What the page calls it; empty: as its kind.
 
         Raises
         ------
@@ -218,15 +259,19 @@ class Work(ABC):
             return known
         group = tuple(self._rank(one) for one in known)
         if not group or len({*group}) < len(group):
-            raise WorkloadError(f"ranks {list(group)[:8]}: a group has at least one rank, and each of them once")
+            raise WorkloadError(
+                f"ranks {list(group)[:8]}: a group has at least one rank, and each of them once"
+            )
         self._sim.known_groups[self.job_number].add(group)
         return group
 
     def _rank(self, rank: End) -> int:
         if isinstance(rank, str):
-            endpoint, number = self._endpoint(rank)
+            _, number = self._endpoint(rank)
             if number < 0:
-                raise WorkloadError(f"no rank of {self._sim.engine_job(self.job_number).info.name} is on {rank!r}")
+                raise WorkloadError(
+                    f"no rank of {self._sim.engine_job(self.job_number).info.name} is on {rank!r}"
+                )
             return number
         try:
             number = int(rank)
@@ -238,13 +283,11 @@ class Work(ABC):
 
     def _endpoint(self, end: End) -> tuple[int, int]:
         """(An endpoint, the rank of this job on it; -1: none is)."""
-        endpoints = self._sim.engine_job(self.job_number).info.endpoints
         if not isinstance(end, str):
             rank = self._rank(end)
-            return int(endpoints[rank]), rank
+            return self._seats[rank], rank
         endpoint = self._sim.endpoint(end)
-        found = np.flatnonzero(endpoints == endpoint)
-        return endpoint, int(found[0]) if len(found) else -1
+        return endpoint, self._seats.index(endpoint) if endpoint in self._seats else -1
 
     def _size(self, size: Size) -> int:
         return self._sim.said(size, parse_size, "size")

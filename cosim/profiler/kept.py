@@ -6,7 +6,7 @@
     CACHE/cosim/profiles/4f0c....json   what the script read: files and hashes of their contents
 
 CACHE is ``XDG_CACHE_HOME`` or ``~/.cache``. The name is a hash of the request, of cosim and of all installed
-packages' versions. What the script read is known by watching (:mod:`cosim.experiment.store.reads`): modules
+packages' versions. What the script read is known by watching (:mod:`cosim.files.reads`): modules
 outside of installed packages, and whatever it opened in the thread that ran it.
 """
 
@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cosim.experiment.store.reads import are_current, note
 from cosim.experiment.store.version import version
 from cosim.files.cache import cache_folder, making
+from cosim.files.reads import are_current, note
 from cosim.profiler import file
 from cosim.profiler.launch import ProfileRequest, check
 from cosim.profiler.scale import profile_scaled

@@ -10,7 +10,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +139,8 @@ def command(name: str, say: Callable[[str], None] | None = None) -> list[str]:
 def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = False) -> Path:
     """Build an adapter with CMake, if it is not built yet; the executable.
 
+    A build that was interrupted goes on where it was.
+
     Parameters
     ----------
     name
@@ -168,17 +169,26 @@ def build(name: str, say: Callable[[str], None] | None = None, *, again: bool = 
     with making(place / "lock", f"the {name} adapter", say):
         if target.exists() and not again:  # somebody else just built it
             return target
-        for left in place.glob("build-*"):  # by builds that were killed
-            shutil.rmtree(left, ignore_errors=True)
+        folder = place / "build"
+        if again:
+            shutil.rmtree(folder, ignore_errors=True)
+        goes_on = folder.is_dir()  # of a build that was interrupted
         if say is not None:
-            say(f"building the {name} adapter in {place} (a minute or two, once)")
-        with tempfile.TemporaryDirectory(prefix="build-", dir=place) as folder:
-            _make(name, Path(folder))
-            # Programs first, the one that says "built" last; each at once, so that none is seen half written.
-            made = sorted(Path(folder).glob("cosim-*"), key=lambda path: path.name == target.name)
-            for path in made:
-                if path.is_file() and os.access(path, os.X_OK):
-                    path.replace(place / path.name)
+            how = "going on with" if goes_on else "building"
+            say(f"{how} the {name} adapter in {place} (a minute or two, once)")
+        try:
+            _make(name, folder)
+        except LaunchError:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not goes_on:
+                raise
+            _make(name, folder)  # what was interrupted may have left half a file
+        # Programs first, the one that says "built" last; each at once, so that none is seen half written.
+        made = sorted(folder.glob("cosim-*"), key=lambda path: path.name == target.name)
+        for path in made:
+            if path.is_file() and os.access(path, os.X_OK):
+                path.replace(place / path.name)
+        shutil.rmtree(folder, ignore_errors=True)
     return target
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -85,15 +82,6 @@ def never_back(failures: tuple[LinkFailure, ...], topology: Topology) -> list[st
         if one.up is None
         for name in one.names(topology)
     ]
-
-
-def program_hash(command: Sequence[str]) -> str:
-    """A hash of a command and of every file that it names: the program, a script."""
-    content = hashlib.sha256("\0".join(command).encode())
-    for word in (shutil.which(command[0]) or command[0], *command[1:]):
-        if (path := Path(word)).is_file():
-            content.update(path.read_bytes())
-    return content.hexdigest()[:16]
 
 
 class Certificates(Spec):
@@ -196,10 +184,8 @@ class Remote(NetworkSpec):
         return True
 
     def simulator_build(self) -> str | None:
-        """The adapter's, or a hash of the program; what answers at an address is not known."""
-        if self.simulator:
-            return adapters.executable(self.simulator).parent.name
-        return program_hash(self.command) if self.command else None
+        """The adapter's; what answers at an address, and what a program of others reads, is not known."""
+        return adapters.executable(self.simulator).parent.name if self.simulator else None
 
     def check_topology(self, topology: Topology) -> None:
         """What fails has to be there. See :class:`~cosim.network.contract.NetworkSpec`."""

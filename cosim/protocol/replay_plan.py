@@ -16,10 +16,12 @@ How calls were cut otherwise is no part of a network's result. Where it is the d
 
 from __future__ import annotations
 
+from array import array as array_of_numbers
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.network.flows import I64
 from cosim.protocol.digest import Digest
@@ -55,7 +57,7 @@ class ReplayPlan:
 
 @dataclass(eq=False)
 class _AdvanceEffect:
-    """What one exchange brought, and what it came to: ``at_grant`` completed at the very end of it.
+    """What one exchange brought, and what it came to: ``at_end`` says what completed at its grant.
 
     ``starts_late``: it brought starts at a time of which the server had started flows that are open yet.
     """
@@ -65,9 +67,15 @@ class _AdvanceEffect:
     starts: list[tuple[I64, I64, I64]]
     granted_ps: int
     ids: I64
-    at_grant: I64
+    start_ps: I64
+    at_end: NDArray[np.bool_]
     digest: Digest
     starts_late: bool = False
+
+    @property
+    def at_grant(self) -> I64:
+        """What completed at the very end of it."""
+        return self.ids[self.at_end]
 
     @property
     def count(self) -> int:
@@ -86,6 +94,7 @@ def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
     granted = 0
     has_started = releases = False
     ids, start = _NONE, _NONE  # what the client started now or later, and is open
+    reactions = array_of_numbers("q")  # of all flows, by id
     for exchange in exchanges:
         requests = [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
         given = _effect(requests, exchange.answers)
@@ -93,9 +102,14 @@ def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
         new_ids, new_start = given.started()
         # Which flows the server itself has started by now, the log doesn't tell before they complete.
         given.starts_late = has_started and granted in new_start and (releases or granted in start)
-        # It was to go beyond an instant and stopped there again: it has started that instant's flows.
-        has_started = given.granted_ps == granted and (has_started or requests[-1].horizon_ps > granted)
+        for flows in given.flows:
+            reactions.frombytes(flows.column("reaction_delay_ps").astype(np.int64).tobytes())
+        # It was to go beyond an instant and stopped there again: it has started that instant's flows. So it
+        # has where one of them has completed, and where not all that completed there would have stopped it.
+        again = given.granted_ps == granted and (has_started or requests[-1].horizon_ps > granted)
         granted = given.granted_ps
+        stops = [reactions[one] == 0 for one in given.at_grant.tolist()]
+        has_started = again or granted in given.start_ps[given.at_end] or (any(stops) and not all(stops))
         ids, start = np.concatenate([ids, new_ids]), np.concatenate([start, new_start])
         stay = (start >= granted) & ~np.isin(ids, given.at_grant)
         ids, start = ids[stay], start[stay]
@@ -105,9 +119,9 @@ def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
 def _effect(requests: Sequence[pb.Advance], raw: Sequence[bytes]) -> _AdvanceEffect:
     answers = [pb.SessionResponse.FromString(one).advanced for one in raw]
     last = answers[-1]
-    ids, time = (
+    ids, start_ps, time = (
         np.concatenate([array(getattr(answer, name), np.int64) for answer in answers])
-        for name in ("id", "time_ps")
+        for name in ("id", "start_ps", "time_ps")
     )
     starts = []
     for given in (request.starts for request in requests if request.starts.id):
@@ -120,7 +134,8 @@ def _effect(requests: Sequence[pb.Advance], raw: Sequence[bytes]) -> _AdvanceEff
         starts,
         last.granted_ps,
         ids,
-        ids[time == last.granted_ps],
+        start_ps,
+        time == last.granted_ps,
         Digest(last.digest.a, last.digest.b),
     )
 

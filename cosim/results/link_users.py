@@ -14,7 +14,7 @@ import numpy as np
 from cosim.engine.records import I64, Records
 from cosim.results.pair_paths import MOST_PAIRS, pair_paths
 from cosim.results.sharing import job_rates
-from cosim.results.spread import carried_in, spread
+from cosim.results.spread import sent_over
 
 MOST_OF_A_LINK = 4
 MOST_SHARED = 6
@@ -114,8 +114,8 @@ def _over_time(records: Records, link: int, jobs: I64, sent: I64, links: I64, jo
     mine = links == link
     arrived = [traffic.size_bytes[:, sent[pair[mine & (job == one)]]].sum(axis=1) for one in jobs.tolist()]
     rate = topology.link_rate_bps[[link]].astype(np.float64)
-    carried = carried_in(records.links.busy_ps[:, [link]], records.links.bin_ps, rate, edges)
-    return spread(np.array(arrived, np.int64), carried)
+    busy = records.links.busy_ps[:, [link]]
+    return sent_over(np.array(arrived, np.int64), busy, records.links.bin_ps, rate, edges, records.end_ps)
 
 
 def _job_of_endpoints(records: Records) -> I64:

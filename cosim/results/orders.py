@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from string import ascii_letters
 
 from cosim.results.sweep import Column, SweepRun, cell_of
 
@@ -25,6 +26,32 @@ def better(sweep: SweepRun, one: str, two: str, column: Column, measure: str) ->
     if abs(difference.mean) <= (difference.half_width or 0.0):
         return 0
     return 1 if difference.mean > 0 else -1
+
+
+def letters(sweep: SweepRun, column: Column, measure: str) -> dict[str, str]:
+    """Letters of the first axis' choices in a column: two that share one can't be told apart by
+    :func:`better`. The best choice has an a; with one seed nothing can, so there are none.
+
+    H.-P. Piepho, "An Algorithm for a Letter-Based Representation of All-Pairwise Comparisons", J. Comput.
+    Graph. Stat. 13 (2004), doi:10.1198/1061860043515: a pair that differs splits each group that has both.
+    """
+    order = sweep.order(column, measure)
+    if any(len(sweep.values((label, *column), measure)) < 2 for label in order):
+        return {}
+    groups = [frozenset(order)]
+    for k, one in enumerate(order):
+        for two in order[k + 1 :]:
+            if better(sweep, one, two, column, measure):
+                split = [group - {name} for group in groups if {one, two} <= group for name in (one, two)]
+                whole = [group for group in groups if not {one, two} <= group]
+                found = list(dict.fromkeys(whole + split))
+                groups = [group for group in found if not any(group < other for other in found)]
+    groups.sort(key=lambda group: sorted(map(order.index, group)))
+    names = [(ascii_letters + "".join(map(chr, range(0x3B1, 0x3B1 + k))))[k] for k in range(len(groups))]
+    return {
+        label: "".join(name for name, group in zip(names, groups, strict=True) if label in group)
+        for label in order
+    }
 
 
 def shown_order(sweep: SweepRun, column: Column, measure: str) -> str:

@@ -9,40 +9,50 @@ happened; of others, who had how much within a busy time may differ, its sum doe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+_COARSE = 4
+"""A link's bins may be so many times as long as those in which bytes arrived."""
 
 
-def carried_in(busy_ps: I64, bin_ps: int, rate_bps: F64, edges_ps: I64) -> F64:
-    """Bytes that links carried, all together, between ``edges_ps``: float64[edges - 1].
+def sent_over(arrived: I64, busy_ps: I64, bin_ps: int, rate_bps: F64, edges_ps: I64, end_ps: int) -> I64:
+    """Bytes of each row between ``edges_ps`` as links sent them, int64[rows, bins], of int64[rows, bins] as
+    they arrived.
 
-    ``busy_ps`` is int64[bins, links], ``rate_bps`` float64[links].
+    Parameters
+    ----------
+    arrived
+        All that these links carried, whose it is by rows.
+    busy_ps, bin_ps, rate_bps
+        How long the links were busy in bins of their own, int64[bins, links], and their rates.
+    edges_ps, end_ps
+        Between the bins of ``arrived``, evenly apart; and when the run ended.
     """
-    each = busy_ps @ (rate_bps / 8e12)
-    reached = np.concatenate([[0.0], np.cumsum(each)])
-    found = np.interp(edges_ps, np.arange(len(reached)) * float(bin_ps), reached)
-    return np.asarray(np.diff(found), np.float64)
+    step = int(edges_ps[1] - edges_ps[0])
+    if bin_ps > max(step, 1) * _COARSE:  # when they were busy isn't known: no more than they can carry
+        return spread(arrived, [np.diff(np.minimum(edges_ps, end_ps)) * rate_bps.sum() / 8e12])
+    reached = np.concatenate([[0.0], np.cumsum(busy_ps @ (rate_bps / 8e12))])
+    at = np.minimum(np.arange(len(reached)) * float(bin_ps), max(end_ps, 1))
+    carried = np.diff(np.interp(edges_ps, at, reached))
+    payload = min(1.0, float(arrived.sum() / carried.sum())) if carried.any() else 0.0
+    # Headers aren't even over time: what they leave is filled second.
+    return spread(arrived, [carried * payload, carried * (1 - payload)])
 
 
-def spread(arrived: I64, carried: F64) -> I64:
-    """Bytes of each row in each bin as they were sent, int64[rows, bins], of int64[rows, bins] as they
-    arrived; ``carried`` is what all rows were sent over carried, float64[bins].
-
-    Each bin has at most what was carried in it. What was carried beyond all rows' bytes, as headers, is taken
-    off evenly.
-    """
-    total, room = float(arrived.sum()), np.asarray(carried, np.float64)
-    part = min(1.0, total / room.sum()) if room.sum() else 0.0
+def spread(arrived: I64, rooms: Sequence[F64]) -> I64:
+    """Put what arrived back into each room in turn, at most what it has of each bin: float64[bins] each."""
     out = np.zeros(arrived.shape)
     left = arrived.astype(np.float64)
-    for some in (room * part, room * (1 - part)):  # headers aren't even over time: what they leave is filled
+    for room in rooms:
         waiting = np.zeros(len(arrived))
         for k in range(arrived.shape[1] - 1, -1, -1):
             waiting += left[:, k]
-            share = min(1.0, some[k] / waiting.sum()) if waiting.any() else 0.0
+            share = min(1.0, room[k] / waiting.sum()) if waiting.any() else 0.0
             out[:, k] += share * waiting
             left[:, k] = 0.0
             waiting *= 1 - share

@@ -2,7 +2,7 @@
 
 A program is the operations of one class of ranks. An operation is started when its dependencies have
 ended and its stream is free; of several that could start, the lowest-numbered of the earliest iteration goes
-first (Chakra's feeder issues so). One operation runs at a time on a stream of a rank; ``stream=""`` has no
+first (Chakra's feeder issues so), but after those that are ``ahead``. One operation runs at a time on a stream of a rank; ``stream=""`` has no
 limit (RECV).
 To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
 
@@ -93,6 +93,8 @@ class Operation:
         ``forward``, ``backward``, ``optimizer`` ...: for reports only.
     access
         MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
+    ahead
+        It goes before others of its stream that could start, also those of earlier iterations.
 
     Examples
     --------
@@ -122,6 +124,7 @@ class Operation:
     phase: str = ""
     lagged: tuple[tuple[int, int], ...] = ()
     access: str = ""
+    ahead: bool = False
 
 
 @dataclass(frozen=True, eq=False)

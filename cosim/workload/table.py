@@ -203,6 +203,7 @@ class OperationTable:
                     of.phase,
                     tuple(late.get(row, ())),
                     of.access,
+                    of.ahead,
                 )
             )
         return tuple(made)

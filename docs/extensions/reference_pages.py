@@ -109,10 +109,20 @@ WHERE = {
         "how long loads and stores of remote memory take, and who waits for whom",
         "memory",
     ),
+    "cosim.processes": (
+        "processes: [{kind: NAME, ...}]",
+        "what happens beside the jobs: controllers, agents",
+        "processes",
+    ),
     "cosim.executors": (
         "cosim run SWEEP --executor NAME",
         "where the runs of a sweep are run",
         "executor",
+    ),
+    "cosim.topology_formats": (
+        "topology: {kind: file, file: FILE, format: NAME}",
+        "which files of topologies are read, and what they list",
+        "topology-format",
     ),
     "cosim.optimizers": (
         "cosim search DESIGN --optimizer NAME",

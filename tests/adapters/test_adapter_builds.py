@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,54 @@ def test_a_compiler_error_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         pytest.skip("apt-get install -y cmake")
     with pytest.raises(LaunchError, match="an error of this test"):
         adapters.build("ns3")
+
+
+STEPS = """cmake_minimum_required(VERSION 3.16)
+project(steps NONE)
+add_custom_command(OUTPUT one.txt COMMAND sh -c
+  "echo one >> ${CMAKE_SOURCE_DIR}/log && echo done > one.txt" VERBATIM)
+add_custom_target(first DEPENDS one.txt)
+add_custom_command(OUTPUT cosim-ns3 DEPENDS one.txt COMMAND sh -c
+  "grep done one.txt && echo two >> ${CMAKE_SOURCE_DIR}/log && cp /bin/sh cosim-ns3" VERBATIM)
+add_custom_target(all_of_it ALL DEPENDS cosim-ns3)
+"""
+"""A build of two steps, which write down that they ran; the second needs what the first made."""
+
+
+@pytest.mark.parametrize("half_written", [False, True])
+def test_an_interrupted_build_goes_on_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, half_written: bool
+) -> None:
+    if shutil.which("cmake") is None or shutil.which("make") is None:
+        pytest.skip("apt-get install -y cmake make")
+    source = tmp_path / "adapters" / "ns3"
+    for folder in (source, tmp_path / "adapters" / "common", tmp_path / "proto"):
+        folder.mkdir(parents=True)
+    (source / "CMakeLists.txt").write_text(STEPS)
+    place = tmp_path / "cache" / "cosim-ns3"
+    monkeypatch.setattr(adapters, "executable", lambda _: place)
+    monkeypatch.setattr(adapters, "sources", lambda _: source)
+    monkeypatch.setattr(adapters, "missing_packages", lambda _: ())
+    real = subprocess.run
+
+    def interrupted(step: list[str], **how: Any) -> Any:
+        if "--build" not in step:
+            return real(step, check=False, **{key: value for key, value in how.items() if key != "check"})
+        real([*step, "--target", "first"], stdout=subprocess.DEVNULL, check=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        adapters.build("ns3")
+    monkeypatch.setattr(subprocess, "run", real)
+    if half_written:
+        (place.parent / "build" / "one.txt").write_text("do")
+    said: list[str] = []
+    assert adapters.build("ns3", said.append).exists()
+    assert said[0].startswith("going on with the ns3 adapter")
+    # What is half written shows when it is used: then all is built anew.
+    assert (source / "log").read_text().split() == (["one", "one", "two"] if half_written else ["one", "two"])
+    assert not (place.parent / "build").exists()
 
 
 def test_the_readmes_control_of_ones_own_compiles(tmp_path: Path) -> None:

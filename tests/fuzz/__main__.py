@@ -25,7 +25,16 @@ from pathlib import Path
 
 from tests.fuzz.tally import Tally, cpu_s, run, table
 
-SHARES = {"scenarios": 3, "importers": 3, "wire": 3, "store": 3, "runs": 2, "plug-ins": 2, "signals": 1}
+SHARES = {
+    "scenarios": 3,
+    "importers": 3,
+    "captures": 2,
+    "wire": 3,
+    "store": 3,
+    "runs": 2,
+    "plug-ins": 2,
+    "signals": 1,
+}
 """Kinds, and how they share the minutes: inputs of the first cost a millisecond, of the last a second."""
 _TURN_S = 600.0
 """CPU seconds of all kinds until the first one's next turn, in a process of its own."""

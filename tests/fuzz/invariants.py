@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.engine.records import JobInfo, Records
+from cosim.results.too_fast import too_fast
 from cosim.workload.program import OpKind
 
 UNSHARED = frozenset({"congestion_unaware"})
@@ -22,6 +23,9 @@ def check(records: Records) -> None:
     """
     times_go_on(records)
     links_keep_to_their_rates(records)
+    if records.messages is not None:
+        found = too_fast(records)
+        assert not found, "; ".join(map(str, found))
     bytes_are_conserved(records)
     for number, job in enumerate(records.jobs):
         if job.pace is None and job.folding is None:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from tests.fuzz.tally import Tally, Target, drawn, from_strategy, not_a_refusal, run, table, watched
 
-EXAMPLES = {"scenarios": 200, "runs": 6, "importers": 100, "wire": 60, "store": 40, "plug_ins": 5}
+EXAMPLES = {
+    "scenarios": 200,
+    "runs": 6,
+    "importers": 100,
+    "captures": 60,
+    "wire": 60,
+    "store": 40,
+    "plug_ins": 5,
+}
 
 
 @pytest.fixture(autouse=True)

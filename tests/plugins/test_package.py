@@ -20,6 +20,7 @@ SCENARIO = HERE / "one-of-each.yaml"
 PATHS = HERE / "one-of-each-paths.yaml"
 SWEEP = HERE / "one-of-each-sweep.yaml"
 DESIGN = HERE / "one-of-each-design.yaml"
+CABLES = HERE / "one-of-each-cables.yaml"
 
 RUN = """
 import json, sys
@@ -63,6 +64,7 @@ def test_the_scenario_names_one_of_each_kind() -> None:
     project = tomllib.loads((HERE / "one_of_each" / "pyproject.toml").read_text())["project"]
     assert {*project["entry-points"]} == {*GROUPS}
     text = SCENARIO.read_text() + PATHS.read_text() + SWEEP.read_text() + DESIGN.read_text()
+    text += CABLES.read_text()
     for group, points in project["entry-points"].items():
         (name,) = points
         assert group == "cosim.formats" or name in text, f"{name} of {group}"
@@ -72,6 +74,18 @@ def test_its_balancer_takes_every_path_in_turn(installed: dict[str, str]) -> Non
     words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.balancing.used)"]
     found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)
     assert float(found.stdout) == 4
+
+
+def test_its_format_of_topologies_is_named_or_found_by_content(
+    installed: dict[str, str], tmp_path: Path
+) -> None:
+    shutil.copy(HERE / "one-of-each-cables.txt", tmp_path)
+    unnamed = tmp_path / "unnamed.yaml"
+    unnamed.write_text(CABLES.read_text().replace("format: lines, ", ""))
+    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).records.end_ps)"]
+    for path in (CABLES, unnamed):
+        found = subprocess.run([*words, str(path)], env=installed, check=True, capture_output=True, text=True)
+        assert int(found.stdout) == 10**9  # half of 50 MB, there and back, at 400 Gbit/s
 
 
 def test_its_scheduler_is_asked(installed: dict[str, str]) -> None:

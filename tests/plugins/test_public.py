@@ -46,7 +46,7 @@ def test_the_types_that_methods_are_given_and_give_are_here(base: type) -> None:
         for method in own.values()
         for word in re.findall(r"[A-Z]\w+", " ".join(map(str, inspect.get_annotations(method).values())))
     }
-    usual = {"None", "Any", "Callable", "Mapping", "Path", "Sequence", "Iterator"}
+    usual = {"None", "Any", "Callable", "Mapping", "Path", "Sequence", "Iterator", "Generator", "Event"}
     arrays = {"I32", "I64", "F64", "NDArray"}  # numpy's, under short names and its own
     assert named - usual - arrays <= {*cosim.plugins.__all__}
 

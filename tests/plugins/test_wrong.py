@@ -45,9 +45,14 @@ WRONG = {
         "write(self, source: Source, out: Path, report: LossReport, progress: Progress)",
     ),
     "cosim.memories": ("AMemory", "devices(self, topology: Topology) -> I32, which it lacks"),
+    "cosim.processes": ("AProcess", "live(self, sim: Simulation, context: Context)"),
     "cosim.executors": (
         "AnExecutor",
         "run(self, calls: Sequence[RunCall]) -> Iterator[tuple[int, RunResult]]",
+    ),
+    "cosim.topology_formats": (
+        "ATopologyFormat",
+        "refuses(self, start: str, path: Path) -> str | None, which it lacks",
     ),
     "cosim.optimizers": ("AnOptimizer", "start(self, space: DesignSpace) -> AskTell, which it lacks"),
 }

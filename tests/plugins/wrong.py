@@ -20,8 +20,10 @@ from cosim.plugins import (
     NetworkSpec,
     Optimizer,
     Placement,
+    ProcessSpec,
     RoutingSpec,
     Scheduler,
+    TopologyFormat,
     TopologySpec,
     WorkloadSpec,
 )
@@ -119,8 +121,16 @@ class AMemory(MemorySpec):
     """Has no devices."""
 
 
+class AProcess(ProcessSpec):
+    """Does not live."""
+
+
 class AnExecutor(Executor):
     """Runs nothing."""
+
+
+class ATopologyFormat(TopologyFormat):
+    """Reads nothing."""
 
 
 class AnOptimizer(Optimizer):

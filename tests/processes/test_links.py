@@ -63,7 +63,14 @@ def test_a_controller_that_moves_a_circuit_after_each_phase() -> None:
         sim.process(circuit(sim))
         sim.run(until=one & other)
     us = 1_000_000
-    assert sorted(times) == [(1, 11 * us), (1, 61 * us), (1, 111 * us), (7, 36 * us), (7, 86 * us), (7, 136 * us)]
+    assert sorted(times) == [
+        (1, 11 * us),
+        (1, 61 * us),
+        (1, 111 * us),
+        (7, 36 * us),
+        (7, 86 * us),
+        (7, 136 * us),
+    ]
 
 
 def traffic(sim: Any) -> Proc:

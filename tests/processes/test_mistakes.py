@@ -20,8 +20,14 @@ WORLD = {
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda sim: sim.recv(1, 0, "1MB", tag=3), r"waits for recv 1000000 bytes of rank 1 from rank 0 tag 3"),
-        (lambda sim: sim.all_reduce(range(4), "1MB", rank=2), r"all_reduce 1 MB of ranks 0, 1, 2, 3 on rank 2"),
+        (
+            lambda sim: sim.recv(1, 0, "1MB", tag=3),
+            r"waits for recv 1000000 bytes of rank 1 from rank 0 tag 3",
+        ),
+        (
+            lambda sim: sim.all_reduce(range(4), "1MB", rank=2),
+            r"all_reduce 1 MB of ranks 0, 1, 2, 3 on rank 2",
+        ),
         (lambda sim: sim.recv(1, 0, 5) & sim.timeout(7), r"waits for recv 5 bytes"),
     ],
 )
@@ -85,7 +91,7 @@ def test_a_process_at_one_instant_for_ever(monkeypatch: pytest.MonkeyPatch) -> N
 
     with cosim.open(WORLD) as sim:
         sim.process(spins(sim))
-        with pytest.raises(cosim.SimulationError, match="spins .* may never end"):
+        with pytest.raises(cosim.SimulationError, match=r"spins .* may never end"):
             sim.run(until="1s")
 
 

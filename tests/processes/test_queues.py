@@ -20,9 +20,17 @@ MEAN = 100_000  # bytes, which take 10 us at 80 Gbps
 SERVICE_PS = 10_000_000
 LOAD = 0.8
 
-fixed: Callable[[random.Random], int] = lambda draw: MEAN  # noqa: E731
-exponential: Callable[[random.Random], int] = lambda draw: max(1, round(draw.expovariate(1 / MEAN)))  # noqa: E731
-pareto: Callable[[random.Random], int] = lambda draw: max(1, round(MEAN * 1.5 / 2.5 * draw.paretovariate(2.5)))  # noqa: E731
+
+def fixed(_: random.Random) -> int:
+    return MEAN
+
+
+def exponential(draw: random.Random) -> int:
+    return max(1, round(draw.expovariate(1 / MEAN)))
+
+
+def pareto(draw: random.Random) -> int:
+    return max(1, round(MEAN * 1.5 / 2.5 * draw.paretovariate(2.5)))
 
 
 def slowdowns(size: Callable[[random.Random], int], count: int, *, shared: bool) -> tuple[float, float]:
@@ -56,7 +64,9 @@ COUNTS = [pytest.param(8_000, 0.1), pytest.param(100_000, 0.03, marks=pytest.mar
 
 
 @pytest.mark.parametrize(("count", "close"), COUNTS)
-@pytest.mark.parametrize(("size", "waits"), [(fixed, LOAD / (2 * (1 - LOAD))), (exponential, LOAD / (1 - LOAD))])
+@pytest.mark.parametrize(
+    ("size", "waits"), [(fixed, LOAD / (2 * (1 - LOAD))), (exponential, LOAD / (1 - LOAD))]
+)
 def test_transfers_in_order_wait_as_in_a_queue(
     size: Callable[[random.Random], int], waits: float, count: int, close: float
 ) -> None:

@@ -63,7 +63,13 @@ def test_a_collective_whose_ranks_come_by_themselves() -> None:
     each = [
         [
             {"name": "late", "kind": "compute", "duration": f"{rank + 1}us"},
-            {"name": "sum", "kind": "collective", "collective": "all_reduce", "size": "1MB", "deps": ["late"]},
+            {
+                "name": "sum",
+                "kind": "collective",
+                "collective": "all_reduce",
+                "size": "1MB",
+                "deps": ["late"],
+            },
         ]
         for rank in range(8)
     ]
@@ -135,8 +141,7 @@ def test_the_overlap_of_fsdp(network: Any) -> None:
             yield before[0]
 
         def compute(sim: Any, before: list[simpy.Event]) -> Proc:
-            for one in before:
-                yield one
+            yield from before
             yield sim.compute(rank, "300us")
 
         return process
@@ -150,7 +155,11 @@ def test_the_overlap_of_fsdp(network: Any) -> None:
 def test_served_and_in_process_are_the_same(tmp_path: Path) -> None:
     def process(sim: Any) -> Proc:
         for size in (1, 4096, 1_000_000, 5, 1_000_000):
-            yield sim.transfer(0, 3, size) & sim.transfer(1, 5, 2 * size, priority=1) & sim.all_reduce(range(8), size)
+            yield (
+                sim.transfer(0, 3, size)
+                & sim.transfer(1, 5, 2 * size, priority=1)
+                & sim.all_reduce(range(8), size)
+            )
             yield sim.timeout("3us")
 
     here = processes(scenario("fair_share"), process)

@@ -96,7 +96,7 @@ def resumed_anywhere(served: ServerConfig, go: Callable[[RemoteNetwork], str], m
                 assert go(network) == right
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     model=st.sampled_from(MODELS),
     release=st.sampled_from(["caller", "network"]),
@@ -106,6 +106,7 @@ def resumed_anywhere(served: ServerConfig, go: Callable[[RemoteNetwork], str], m
     delays=st.lists(st.sampled_from([0, 0, 1, 2_000_000]), min_size=1, max_size=5),
     moments=st.lists(st.floats(0, 1), min_size=1, max_size=3),
 )
+@example(CongestionAwareNetwork, "caller", 10, [9, 9, 7, 12, 10, 7, 9, 11], [1000, 0], [1, 1, 0, 0], [0.375])
 @example(CongestionUnawareNetwork, "caller", 4, [12, 12, 12], [0], [0], [0.2, 0.5, 0.8, 1.0])
 def test_a_run_of_any_room_goes_on_wherever_it_was_killed(
     model: Callable[[], NetworkSimulator],

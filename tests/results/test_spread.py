@@ -9,7 +9,7 @@ import pytest
 
 import cosim
 from cosim.results.link_users import link_users
-from cosim.results.spread import carried_in, spread
+from cosim.results.spread import sent_over, spread
 
 TWO = """
 topology: {kind: leaf_spine, leaves: 2, spines: 1, endpoints_per_leaf: 2, rate: 100Gbps, latency: 500ns}
@@ -26,27 +26,37 @@ jobs:
 """
 
 
+EDGES = np.arange(7) * 10
+RATE = np.array([8e12])  # a byte a picosecond
+
+
+def sent(arrived: np.ndarray, busy: np.ndarray, bin_ps: int = 10, end_ps: int = 60) -> list[list[int]]:
+    edges = EDGES[: arrived.shape[1] + 1]
+    return sent_over(arrived, busy[:, None], bin_ps, RATE, edges, end_ps).tolist()
+
+
 def test_one_behind_the_other() -> None:
     arrived = np.array([[0, 0, 0, 40, 0, 0], [0, 0, 0, 0, 0, 20]])
-    assert spread(arrived, np.full(6, 10.0)).tolist() == [[10, 10, 10, 10, 0, 0], [0, 0, 0, 0, 10, 10]]
+    assert sent(arrived, np.full(6, 10)) == [[10, 10, 10, 10, 0, 0], [0, 0, 0, 0, 10, 10]]
 
 
 def test_side_by_side_as_a_link_is_shared_evenly() -> None:
     # Both begin at 0 and have half each, until the smaller has arrived after four bins.
     arrived = np.array([[0, 0, 0, 20, 0, 0], [0, 0, 0, 0, 0, 40]])
-    assert spread(arrived, np.full(6, 10.0)).tolist() == [[5, 5, 5, 5, 0, 0], [5, 5, 5, 5, 10, 10]]
+    assert sent(arrived, np.full(6, 10)) == [[5, 5, 5, 5, 0, 0], [5, 5, 5, 5, 10, 10]]
 
 
-def test_headers_and_what_nobody_carried() -> None:
-    found = spread(np.array([[0, 0, 90]]), np.array([50.0, 0.0, 50.0]))
-    assert found.tolist() == [[45, 0, 45]]
-    assert spread(np.array([[0, 7]]), np.zeros(2)).tolist() == [[0, 0]]
-    assert spread(np.zeros((0, 3), np.int64), np.ones(3)).shape == (0, 3)
+def test_headers_and_links_that_were_not_busy() -> None:
+    assert sent(np.array([[0, 0, 9]]), np.array([5, 0, 5])) == [[4, 0, 4]]  # 4.5 each, and half a byte even
+    assert sent(np.array([[0, 7]]), np.zeros(2)) == [[0, 0]]
+    assert spread(np.zeros((0, 3), np.int64), [np.ones(3)]).shape == (0, 3)
 
 
-def test_bins_of_a_link_in_other_bins() -> None:
-    found = carried_in(np.array([[4], [2]]), 4, np.array([8e12]), np.array([0, 2, 4, 8]))
-    assert found.tolist() == [2, 2, 2]
+def test_a_links_bins_may_be_others() -> None:
+    assert sent(np.array([[0, 0, 0, 30]]), np.array([20, 10]), bin_ps=20) == [[10, 10, 5, 5]]
+    assert sent(np.array([[0, 0, 0, 30]]), np.array([30]), bin_ps=40, end_ps=30) == [[10, 10, 10, 0]]
+    # Too coarse to say when: back from the arrival, at the link's rate.
+    assert sent(np.array([[0, 0, 0, 0, 25, 0]]), np.array([25]), bin_ps=80) == [[0, 0, 5, 10, 10, 0]]
 
 
 def test_a_link_never_carries_more_than_its_rate_and_all_that_arrived() -> None:

@@ -2,14 +2,17 @@
 
 S. Rajasekaran, M. Ghobadi, A. Akella, "CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters",
 NSDI 2024, arXiv:2308.00852. Jobs that don't fit, whose score is worse than 1 - ``drift``, are not held to
-shifts: each iteration would be later than that, and lose a turn. Not modelled: the time that agents take to
-measure and agree; paths and priorities are left alone.
+shifts, nor are jobs of which one would be slower with turns than without: both are simulated
+(:mod:`cosim.cluster.schedulers.gains`), as a score over the circle doesn't say how late an iteration is over
+its own period. Not modelled: the time that agents take to measure and agree; paths and priorities are left
+alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import lcm
 
 import numpy as np
 from pydantic import Field
@@ -18,6 +21,7 @@ from cosim.cluster.schedulers.affinity import LoopError, Vertex, components, con
 from cosim.cluster.schedulers.circle import Shared, best_shifts
 from cosim.cluster.schedulers.contract import Decision, LinkScore, Scheduler, Shifts
 from cosim.cluster.schedulers.demand import Demand
+from cosim.cluster.schedulers.gains import Turns, losses
 from cosim.cluster.schedulers.periods import MOST_PERIODS, fitting
 from cosim.cluster.schedulers.profile import JobProfile, Placed
 from cosim.topology.graph import I32, Topology
@@ -110,6 +114,9 @@ class Cassini(Scheduler):
                     f"{topology.link_name(worst.link)} has at best, and would lose turn after turn"
                 )
                 continue
+            if slower := self._slower(component, together, periods, names, topology):
+                notes.append(slower)
+                continue
             shifts.append(Shifts(together, periods))
         return Decision(
             shifts=tuple(shifts),
@@ -117,6 +124,39 @@ class Cassini(Scheduler):
             links=tuple(links),
             notes=tuple(notes),
             warnings=_uneven(jobs),
+        )
+
+    def _slower(
+        self,
+        component: Sequence[Vertex],
+        shifts: dict[int, int],
+        periods: dict[int, int],
+        names: dict[int, str],
+        topology: Topology,
+    ) -> str:
+        """Which job of them would lose by turns; empty: none."""
+        wants: dict[int, dict[int, Demand]] = {job: {} for job in names}
+        capacity: dict[int, float] = {}
+        known: set[tuple[float, tuple[tuple[int, bytes, bytes], ...]]] = set()
+        for vertex in component:
+            for link, demands in zip(vertex.links, vertex.demands, strict=True):
+                rate = float(topology.link_rate_bps[link])
+                said = ((job, one.edges_ps.tobytes(), one.rate_bps.tobytes()) for job, one in demands.items())
+                alike = rate, tuple(said)
+                if alike in known:
+                    continue
+                known.add(alike)
+                capacity[link] = rate
+                for job, demand in demands.items():
+                    wants[job][link] = demand
+        turns = [Turns(shifts[job], periods[job], self.drift * periods[job]) for job in names]
+        found = losses([*wants.values()], capacity, turns, lcm(*periods.values()))
+        if not found:
+            return ""
+        who, (took, without) = max(found.items(), key=lambda one: one[1][0] / one[1][1])
+        return (
+            f"no shift helps {', '.join(names.values())}: an iteration of {[*names.values()][who]} would "
+            f"take {format_time(round(took))}, and takes {format_time(round(without))} without turns"
         )
 
     def _on(self, vertex: Vertex, periods: dict[int, int], topology: Topology) -> dict[int, int]:

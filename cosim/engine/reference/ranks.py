@@ -74,9 +74,9 @@ class Rank:
         self.left: dict[int, int] = {}  # iteration -> operations that have yet to end
         self.waiting: dict[RankStep, int] = {}  # for how much more, where some of it was met
         self.started: dict[RankStep, int] = {}
-        self.ready: list[list[RankStep]] = [
+        self.ready: list[list[tuple[bool, RankStep]]] = [
             [] for _ in (*self.program.streams, "none")
-        ]  # heaps, as of streams
+        ]  # heaps, as of streams; what is ahead comes first
         self.busy: dict[int, RankStep] = {}  # stream -> what holds it
         self.cause_ps = 0
         """When that became certain which lets operations start in the round of starts at hand."""
@@ -123,9 +123,9 @@ class Rank:
         chosen = []
         for stream, ready in enumerate(streams):
             if ready and stream not in self.busy:
-                self.busy[stream] = heappop(ready)
+                self.busy[stream] = heappop(ready)[1]
                 chosen.append(self.busy[stream])
-        return chosen + [heappop(free) for _ in range(len(free))]
+        return chosen + [heappop(free)[1] for _ in range(len(free))]
 
     def _start(self, step: RankStep) -> None:
         one, now = self.operation(step), self.clock.now_ps
@@ -183,7 +183,7 @@ class Rank:
         if self.waiting[step]:
             return False
         stream = self.program.stream[step.op]
-        heappush(self.ready[stream], step)
+        heappush(self.ready[stream], (not self.operation(step).ahead, step))
         return stream not in self.busy
 
     # -- iterations ----------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def _behind(rank: Rank) -> Iterator[str]:
         return said if len(open_) < 2 else f"{said} of iteration {step.iteration}"
 
     for stream, name in enumerate(rank.program.streams):
-        for step in sorted(rank.ready[stream]):
+        for _, step in sorted(rank.ready[stream]):
             holder = title(rank.busy[stream])
             yield f"rank {rank.number}: {title(step)} waits for stream {name!r}, which {holder} holds"
     steps = (RankStep(iteration, op) for iteration in open_ for op in range(len(rank.program.operations)))

@@ -44,6 +44,8 @@ class StoreEntry:
         Hash of each file of its folder, by name.
     doubtful
         What can make it wrong by more than its interval.
+    base
+        The folder that its files are relative to, where it was run.
     """
 
     id: str
@@ -59,6 +61,7 @@ class StoreEntry:
     created: str
     parts: dict[str, str] = field(default_factory=dict)
     doubtful: str = ""
+    base: str = ""
 
     @property
     def seed(self) -> int:

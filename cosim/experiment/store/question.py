@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from pydantic import BaseModel
 
 from cosim.errors import InputError
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.store.version import tree, version
+from cosim.experiment.store.closed import check_closed
+from cosim.experiment.store.version import tree_files, version
+from cosim.files.reads import PLUGINS
 from cosim.plugin_file import source_of
 
 _SAYS_NOTHING = ("name", "description")
@@ -39,12 +42,15 @@ def question_of(scenario: Scenario) -> Question:
     Raises
     ------
     InputError
-        It can't be said: an object that only Python can make, or a simulator of which only the address is
-        known.
+        It can't be said: an object that only Python can make, a simulator of which only the address or the
+        command is known, a plug-in that may read what is not seen.
     """
     build = scenario.network.simulator_build()
     if build is None:
-        raise InputError("which simulator answers at an address is not known, so runs over it are not stored")
+        raise InputError(
+            "which simulator answers at an address is not known, nor what a command's reads: "
+            "runs over one are not stored"
+        )
     settings = scenario.as_written()
     text = json.dumps(settings, sort_keys=True, ensure_ascii=False, default=_plain)
     values = {key: value for key, value in json.loads(text).items() if key not in _SAYS_NOTHING}
@@ -78,9 +84,20 @@ def _kinds(value: object) -> Iterator[type]:
 
 
 def _source(kind: type) -> str:
-    """A hash of the file of a class and those beside it that it imports, or of the package it comes in."""
-    if (contents := source_of(kind)) is not None:
-        parts = [hashlib.sha256(text).hexdigest() for _, text in sorted(contents.items())]
+    """A hash of the file of a class, those beside it that it imports and what it read when it was loaded, or
+    of the package it comes in.
+
+    Raises
+    ------
+    InputError
+        It may read what is not seen.
+    """
+    if (source := source_of(kind)) is not None:
+        check_closed(source.contents)
+        if source.unclear:
+            raise InputError(f"{kind.__qualname__} {source.unclear}")
+        parts = [hashlib.sha256(text).hexdigest() for _, text in sorted(source.contents.items())]
+        parts += [f"{path}={known}" for path, known in sorted(source.read.items())]
         return f"{kind.__qualname__} {' '.join(parts)}"
     top = kind.__module__.partition(".")[0]
     place = getattr(sys.modules.get(top), "__file__", None)
@@ -92,4 +109,11 @@ def _source(kind: type) -> str:
 
 @cache
 def _package(place: Path) -> str:
-    return tree(place) if place.is_dir() else hashlib.sha256(place.read_bytes()).hexdigest()[:12]
+    PLUGINS.add(f"{place}{os.sep}" if place.is_dir() else str(place))
+    files = sorted(tree_files(place)) if place.is_dir() else [place]
+    contents = {path: path.read_bytes() for path in files}
+    check_closed({path: text for path, text in contents.items() if path.suffix in (".py", ".c")})
+    whole = hashlib.sha256()
+    for path, text in contents.items():
+        whole.update(f"{path.relative_to(place)}\0".encode() + text + b"\0")
+    return whole.hexdigest()[:12]

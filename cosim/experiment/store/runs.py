@@ -19,7 +19,7 @@ from cosim.doubts import in_a_line
 from cosim.errors import InputError, Location
 from cosim.experiment.store.entry import StoreEntry, from_bytes, to_bytes
 from cosim.experiment.store.place import StorePlace, place_of
-from cosim.experiment.store.reads import are_current
+from cosim.files.reads import are_current
 
 if TYPE_CHECKING:
     from cosim.experiment.store.question import Question
@@ -300,6 +300,7 @@ def kept(
         created=now.isoformat(timespec="seconds"),
         parts={name: _hash(content) for name, content in parts.items()},
         doubtful="" if summary is None else in_a_line(summary.doubts),
+        base=str(question.base.resolve()),
     )
     return NewRun(entry, parts)
 

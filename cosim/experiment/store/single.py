@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from cosim.errors import CosimError, InputError
 from cosim.experiment.save import run_files, write_files
 from cosim.experiment.store.question import Question, question_of
-from cosim.experiment.store.reads import Reads, reading
 from cosim.experiment.store.runs import Keeper, RunStore, kept, open_store, whole_parts
 from cosim.files.folder import claimed, written_whole
+from cosim.files.reads import Reads, reading
 from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
 from cosim.results.stored_run import StoredRun, load_run
 
@@ -91,6 +91,9 @@ def _keep(store: RunStore, run: Run, reads: Reads, began_s: float) -> None:
     """Put a run into the store, as a whole; a warning says where that can't be done."""
     question = _question(run.scenario)
     if question is None or run.interrupted or reads.changed_since(began_s):
+        return
+    if reads.unclear:
+        _log.warning("not in the store: a plug-in %s", reads.unclear)
         return
     Keeper(store).keep(
         kept(

@@ -18,9 +18,9 @@ from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run, simulate
 from cosim.experiment.sizes import allowing_large
 from cosim.experiment.store.question import Question, question_of
-from cosim.experiment.store.reads import reading
 from cosim.experiment.store.runs import NewRun, RunStore, kept
 from cosim.files.folder import claimed, own
+from cosim.files.reads import reading
 from cosim.results.measures import MEASURES
 from cosim.results.summary import Summary
 from cosim.results.sweep import RUN_REPORT, Trial
@@ -81,8 +81,10 @@ def run_task(task: Task) -> TrialAnswer:
     began = time.time()
     with reading() as read:
         made = _simulated(task)
+    if read.unclear:
+        _say_once(f"a plug-in {read.unclear}")
     # Of a file that changed meanwhile nobody knows which state was read: such a run answers no question.
-    if made.is_lasting and not read.changed_since(began):
+    elif made.is_lasting and not read.changed_since(began):
         files, seconds = read.states(question.base), time.time() - began
         run = kept(question, task.scenario.name, made.summary, files, seconds, made.alone, made.error)
         if here and _keep(store, run):

@@ -1,4 +1,4 @@
-"""Reads .et files: a varint length before each message, one GlobalMetadata first, then Nodes.
+"""Reads .et files: a varint length before each message, one GlobalMetadata first, then Nodes; and JSON.
 
 Follows Chakra's FeederV3 (``protobuf_util.h``): lengths are varints of at most 32 bits. What the feeder takes
 in silence is an error here: a file that ends inside a message, a file without nodes, bytes that aren't a
@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 
 from cosim.errors import Location, WorkloadError
 from cosim.formats.chakra.et_def_pb2 import GlobalMetadata, Node
+from cosim.formats.chakra.json_file import iter_json_nodes
 
 _MAX_LENGTH_BYTES = 5
 
@@ -52,6 +53,14 @@ def iter_nodes(path: Path, metadata: GlobalMetadata | None = None) -> Iterator[N
         The file can't be read, is empty, ends inside a message, or holds something else than a trace; says
         which message and at which byte.
     """
+    if path.suffix == ".json":
+        count = 0
+        for node in iter_json_nodes(path, GlobalMetadata() if metadata is None else metadata):
+            count += 1
+            yield node
+        if count == 0:
+            raise WorkloadError("the trace has no nodes", location=Location(str(path)))
+        return
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -116,5 +125,5 @@ def _broken(path: Path, offset: int, message: str) -> WorkloadError:
     return WorkloadError(
         f"byte {offset}: {message}",
         location=Location(str(path)),
-        hint="is it a Chakra .et file (protobuf, not JSON and not compressed), and complete?",
+        hint="is it a Chakra .et file (protobuf, not compressed; JSON is named .json), and complete?",
     )

@@ -1,4 +1,4 @@
-"""Which file is which rank's: ``PREFIX.<rank>.et``, as ASTRA-sim names them."""
+"""Which file is which rank's: ``PREFIX.<rank>.et``, as ASTRA-sim names them, or ``PREFIX.<rank>.json``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cosim.errors import Location, WorkloadError
 
-_NAME = re.compile(r"^(?P<prefix>.+)\.(?P<rank>0|[1-9]\d*)\.et$")
+_NAME = re.compile(r"^(?P<prefix>.+)\.(?P<rank>0|[1-9]\d*)\.(?P<kind>et|json)$")
 
 
 def rank_files(path: Path) -> list[Path]:
@@ -26,7 +26,7 @@ def rank_files(path: Path) -> list[Path]:
     if path.is_dir():
         found = _prefixes(path)
         if not found:
-            single = sorted(path.glob("*.et"))
+            single = sorted(path.glob("*.et")) or sorted(path.glob("*.json"))
             if len(single) == 1:
                 return single
             raise WorkloadError(
@@ -52,7 +52,9 @@ def _prefixes(folder: Path) -> dict[str, dict[int, Path]]:
     for file in sorted(folder.iterdir()):
         match = _NAME.match(file.name)
         if match is not None:
-            found.setdefault(match["prefix"], {})[int(match["rank"])] = file
+            ranks = found.setdefault(match["prefix"], {})
+            if match["kind"] == "et" or int(match["rank"]) not in ranks:
+                ranks[int(match["rank"])] = file
     return found
 
 

@@ -19,6 +19,7 @@ from cosim.formats.chakra.file import read_trace
 from cosim.formats.chakra.folder import rank_files
 from cosim.formats.chakra.groups import GROUPS_FILE, Groups, read_comm_groups
 from cosim.formats.chakra.read_nodes import TraceContext, dim_axis, reject_rank_dependent, translate
+from cosim.formats.chakra.roofline import Roofline, read_roofline
 from cosim.spec import RateBps, Spec, TimePs
 from cosim.workload.by_rank import rank_workload
 from cosim.workload.contract import WorkloadSpec
@@ -54,6 +55,11 @@ class ChakraWorkload(WorkloadSpec):
         default="all",
         description="all: data and control, as FeederV3; data: as older feeders; PyTorch's traces need it",
     )
+    roofline: str | Roofline | None = Field(
+        default=None,
+        description="times computations that have num_ops and tensor_size: ASTRA-sim's system.json, or "
+        "{peak_flops, rate}; omitted: their durations",
+    )
     memory: RemoteMemory | None = Field(
         default=None,
         description="{latency, rate} of remote memory; without it the scenario's memory times memory nodes",
@@ -82,7 +88,13 @@ class ChakraWorkload(WorkloadSpec):
                 location=Location(str(path)),
             )
         groups = self._groups(path, context, report)
-        operations = self._operations(files, world_size, groups, report)
+        roofline = self.roofline
+        if isinstance(roofline, str):
+            file = context.base / roofline
+            roofline = read_roofline(file)
+            if roofline is None:
+                report.ignored(f"{file.name}: its roofline is not enabled, durations hold")
+        operations = self._operations(files, world_size, groups, roofline, report)
         operations = _separate_sizes(operations, report)
         mesh = None
         if self.dims is not None:
@@ -108,6 +120,7 @@ class ChakraWorkload(WorkloadSpec):
         uses = {
             "comm_groups": (any(op.ranks is not None for op in operations), "no collective has a pg_name"),
             "dims": (any(op.axes for op in operations), "no collective leaves dimensions out (involved_dim)"),
+            "roofline": (any(op.flops for op in operations) or self.roofline is None, "no node has num_ops"),
             "memory": (any(op.kind is OpKind.MEMORY for op in operations), "there are no memory nodes"),
             "rendezvous": (any(op.kind is OpKind.SEND for op in operations), "there are no SEND nodes"),
             "dependencies": (
@@ -146,7 +159,12 @@ class ChakraWorkload(WorkloadSpec):
         return files[:wanted]
 
     def _operations(
-        self, files: list[Path], world_size: int, groups: dict[str, tuple[int, ...]], report: ReportBuilder
+        self,
+        files: list[Path],
+        world_size: int,
+        groups: dict[str, tuple[int, ...]],
+        roofline: Roofline | None,
+        report: ReportBuilder,
     ) -> list[tuple[Operation, ...]]:
         """Each rank's operations; what doesn't depend on the rank is read once per distinct file."""
         memory = None if self.memory is None else (self.memory.latency, self.memory.rate)
@@ -167,6 +185,7 @@ class ChakraWorkload(WorkloadSpec):
                     None if self.dims is None else tuple(self.dims),
                     memory,
                     self.dependencies == "all",
+                    roofline,
                 )
                 operations = translate(nodes, str(file), context, own)
                 if any(op.peer is not None or op.ranks is not None for op in operations):

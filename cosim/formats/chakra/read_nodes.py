@@ -8,11 +8,12 @@ could start, the one with the lowest id goes first, so operations are numbered b
 - no stream, without limit, when it is a RECV,
 - ``comm`` otherwise: one send, collective or memory access at a time.
 
-COMP takes ``duration_micros``, 1 ns where that is 0. METADATA and INVALID nodes take no time. MEM nodes are
-loads from and stores to the scenario's memory, which has ASTRA-sim's forms (:mod:`cosim.memory`); with a
-``memory`` of the trace's own they take ``latency + int(tensor_size / rate)``, in whole ns, as with its
-``PER_NPU_MEMORY_EXPANSION``. ASTRA-sim replays the duration of a
-BROADCAST and refuses BARRIER; both are simulated here. ``comm_priority`` and local memory use have no effect.
+COMP takes ``duration_micros``, 1 ns where that is 0; with a ``roofline`` what its ``num_ops`` and
+``tensor_size`` take (:mod:`cosim.formats.chakra.roofline`). METADATA and INVALID nodes take no time. MEM
+nodes are loads from and stores to the scenario's memory, which has ASTRA-sim's forms (:mod:`cosim.memory`);
+with a ``memory`` of the trace's own they take ``latency + int(tensor_size / rate)``, in whole ns, as with
+its ``PER_NPU_MEMORY_EXPANSION``. ASTRA-sim replays the duration of a BROADCAST and refuses BARRIER; both
+are simulated here. ``comm_priority`` and local memory use have no effect.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from cosim.files.import_report import ReportBuilder
 from cosim.formats.chakra.attributes import Attributes, node_error
 from cosim.formats.chakra.et_def_pb2 import CollectiveCommType, Node, NodeType
 from cosim.formats.chakra.groups import Groups, read_metadata_groups
+from cosim.formats.chakra.roofline import Roofline
 from cosim.units import NEVER, PS_PER_NS, PS_PER_US
 from cosim.workload.dependencies import find_cycle
 from cosim.workload.operation import LOAD, STORE
@@ -55,7 +57,7 @@ class TraceContext:
 
     ``dims`` are sizes of mesh dimensions, dimension 0 fastest, or None; ``memory`` is (latency in ps,
     rate in bits/s), or None: the scenario's memory times accesses. ``ctrl_deps``: control dependencies
-    count too.
+    count too. ``roofline`` times computations that have ``num_ops``.
     """
 
     rank: int
@@ -64,6 +66,7 @@ class TraceContext:
     dims: tuple[int, ...] | None = None
     memory: tuple[int, float] | None = None
     ctrl_deps: bool = True
+    roofline: Roofline | None = None
 
 
 def dim_axis(dim: int) -> str:
@@ -150,7 +153,7 @@ class _NodeReader:
         used = {"is_cpu_op"}
         on_cpu = bool(attributes.integer("is_cpu_op"))
         if node.type == NodeType.COMP_NODE:
-            operation = self._compute(node, deps, CPU_STREAM if on_cpu else COMPUTE_STREAM)
+            operation = self._compute(node, deps, CPU_STREAM if on_cpu else COMPUTE_STREAM, attributes, used)
         elif node.type in _COMM_TYPES and on_cpu:
             operation = self._launch(node, deps, attributes)
         elif node.type == NodeType.COMM_COLL_NODE:
@@ -186,6 +189,25 @@ class _NodeReader:
         if node.HasField("outputs") or (node.HasField("inputs") and node.type != NodeType.METADATA_NODE):
             self.report.ignored("inputs and outputs (tensors)")
 
+    def _by_roofline(self, node: Node, attributes: Attributes, used: set[str]) -> int | None:
+        """Picoseconds of a computation that says its operations; None: its duration holds."""
+        operations, size = attributes.integer("num_ops"), attributes.integer("tensor_size")
+        if not operations:
+            return None
+        if operations < 0 or (size is not None and size < 0):
+            raise attributes.error(f"num_ops is {operations}, tensor_size {size}")
+        if self.context.roofline is None:
+            if node.duration_micros == 0:
+                self.report.doubt(
+                    self.file,
+                    "computations have num_ops and no duration: each takes 1 ns, as in ASTRA-sim without a "
+                    "roofline",
+                    "roofline: system.json, or roofline: {peak_flops: 312e12, rate: 2039GB/s}",
+                )
+            return None
+        used |= {"num_ops", "tensor_size"}
+        return self.context.roofline.time_ps(operations, size or 0)
+
     def _duration(self, node: Node) -> int:
         if node.duration_micros == 0:
             self.report.assumed("1 ns for a duration of 0, as ASTRA-sim")
@@ -195,8 +217,20 @@ class _NodeReader:
             raise node_error(self.file, node, f"duration_micros {node.duration_micros} is above 53 days")
         return duration
 
-    def _compute(self, node: Node, deps: tuple[int, ...], stream: str) -> Operation:
-        return Operation(node.name, OpKind.COMPUTE, stream, deps, duration_ps=self._duration(node))
+    def _compute(
+        self,
+        node: Node,
+        deps: tuple[int, ...],
+        stream: str,
+        attributes: Attributes | None = None,
+        used: set[str] | None = None,
+    ) -> Operation:
+        took = None if attributes is None or used is None else self._by_roofline(node, attributes, used)
+        duration = self._duration(node) if took is None else took
+        if duration > NEVER:
+            raise node_error(self.file, node, "takes more than 53 days by its roofline")
+        flops = 0 if took is None or attributes is None else attributes.integer("num_ops") or 0
+        return Operation(node.name, OpKind.COMPUTE, stream, deps, duration_ps=duration, flops=float(flops))
 
     def _launch(self, node: Node, deps: tuple[int, ...], attributes: Attributes) -> Operation:
         """The call on the host, beside which the trace has the kernel that communicates."""

@@ -6,42 +6,56 @@ also by attributes, newer Kineto events by arguments. Bytes are as ``Collective`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from cosim.errors import Location, WorkloadError
 
 RECORD = "record_param_comms"
 _KINDS = {
     "allreduce": "all_reduce",
-    "all_reduce": "all_reduce",
-    "allreduce_coalesced": "all_reduce",
     "allgather": "all_gather",
-    "all_gather": "all_gather",
-    "_allgather_base": "all_gather",
-    "all_gather_into_tensor_coalesced": "all_gather",
-    "allgather_into_tensor_coalesced": "all_gather",
-    "reduce_scatter": "reduce_scatter",
-    "_reduce_scatter_base": "reduce_scatter",
-    "reduce_scatter_tensor_coalesced": "reduce_scatter",
-    "all_to_all": "all_to_all",
-    "all_to_allv": "all_to_all",
+    "allgatherv": "all_gather",
+    "reducescatter": "reduce_scatter",
     "alltoall": "all_to_all",
-    "alltoall_base": "all_to_all",
+    "alltoallv": "all_to_all",
     "broadcast": "broadcast",
-    "_broadcast_oop": "broadcast",
+    "bcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
     "barrier": "barrier",
+    "monitoredbarrier": "barrier",
     "send": "send",
+    "isend": "send",
     "recv": "recv",
+    "irecv": "recv",
+    "recvanysource": "recv",
 }
+"""Names without the words of :data:`_FORMS`."""
+_FORMS = re.compile(
+    r"^(c10d::|nccl|rccl|xccl|hccl|gloo)|coalesced|base|oop|into|tensors?|out|single|sparse|withbias|pivot"
+)
+"""What PyTorch's and RCCL's names add for the form of their buffers, as in ``_allgather_base``."""
+ROOTED = frozenset({"gather", "scatter"})
+"""Carried as messages to or from the root, as PyTorch does over NCCL."""
 MESSAGES = frozenset({"send", "recv"})
 SILENT = frozenset({"init", "end", "start_coalescing", "end_coalescing", "group_start", "group_end"})
-_WIDTH = {
-    "float": 4, "double": 8, "half": 2, "bfloat16": 2, "long": 8, "long int": 8, "int": 4, "short": 2,
-    "char": 1, "signed char": 1, "byte": 1, "unsigned char": 1, "bool": 1,
-    "float8_e4m3fn": 1, "float8_e5m2": 1,
-}  # fmt: skip
+FLOAT8 = ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
+_OF_WIDTH = {
+    1: "byte char bool uint8 int8 signedchar unsignedchar qint8 quint8 quint4x2 quint2x4"
+    " bits1x8 bits2x4 bits4x2 bits8 float8 fp8 float4_e2m1fn_x2"
+    " uint1 uint2 uint3 uint4 uint5 uint6 uint7 int1 int2 int3 int4 int5 int6 int7",
+    2: "half bfloat16 short float16 fp16 bf16 int16 uint16 unsignedshort bits16",
+    4: "float int float32 fp32 int32 uint32 unsignedint complexhalf qint32",
+    8: "double long float64 fp64 int64 uint64 longint unsignedlong complexfloat",
+    16: "complexdouble",
+}
+_WIDTH = {name: width for width, names in _OF_WIDTH.items() for name in names.split()}
+_WIDTH.update({f"float8_{kind}": 1 for kind in FLOAT8})
+"""Bytes of each of c10's scalar types, and what ROCm and C++ call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +63,9 @@ class RecordedComm:
     """One ``record_param_comms``. ``kind`` is a collective's, ``send``, ``recv`` or ``wait``.
 
     ``ranks`` is the group where the trace says it; "" as ``group`` stands for no name. ``splits`` are bytes
-    for each member of the group, where they differ; ``sequence`` is what a ``wait`` names again; ``peer``
-    is a place in the group.
+    for each member of the group, where the trace says them; ``sequence`` is what a ``wait`` names again;
+    ``peer`` is a place in the group. ``first_ranks`` are those of a list that the trace cuts short.
+    ``problem`` is why it can't be simulated: with its measured time it can be replayed.
     """
 
     place: Location
@@ -63,6 +78,36 @@ class RecordedComm:
     splits: tuple[int, ...] | None = None
     root: int = 0
     peer: int | None = None
+    first_ranks: tuple[int, ...] = ()
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def collective(self) -> str:
+        """What carries it: a reduction to one rank takes what a broadcast from it does."""
+        return "broadcast" if self.kind == "reduce" else self.kind
+
+    def share(self, rank: int, to: int, ranks: Sequence[int]) -> int:
+        """Bytes that a rank sends to another, of the group ``ranks``, itself included."""
+        if self.splits is not None:
+            return self.splits[ranks.index(to)]
+        if self.kind == "gather":
+            return self.size_bytes if to == ranks[self.root] and rank != to else 0
+        if self.kind == "scatter" and rank != ranks[self.root]:
+            return 0
+        return self.size_bytes // len(ranks)
+
+    def check(self) -> None:
+        """Refuse what can't be simulated.
+
+        Raises
+        ------
+        WorkloadError
+            Says why, and what would do.
+        """
+        if self.problem:
+            more = "`collectives: measured` takes the time that the trace has"
+            raise WorkloadError(self.problem, location=self.place, hint=f"{self.hint}; {more}".lstrip("; "))
 
 
 def from_node(
@@ -73,7 +118,7 @@ def from_node(
     Raises
     ------
     WorkloadError
-        A name that isn't known, or a size that isn't there.
+        It names none, or sizes that don't fit each other.
     """
     at = next((number for number, value in enumerate(values) if isinstance(value, str)), None)
     if at is None:
@@ -84,7 +129,7 @@ def from_node(
     group = _group(values, numbers, attributes)
     if name == "wait" or name in SILENT:
         return RecordedComm(place, name, 0, sequence, group)
-    kind = known_kind(name, place)
+    kind = known_kind(name)
     before = sum(size for value in values[:at] for _, size in tensors(value))
     after = sum(size for value in outputs for _, size in tensors(value))
     splits = None
@@ -93,17 +138,12 @@ def from_node(
         splits = _splits(lists[0], before, place)
     ranks, size = _strided(values[at + 1 :])
     size = _whole(attributes.get("pg_size"), size)
-    return RecordedComm(place, kind, _size(kind, before, after, size), sequence, group, ranks, size, splits)
+    found = RecordedComm(place, kind or name, _size(kind, before, after, size), sequence, group, ranks, size)
+    return replace(found, splits=splits) if kind else _unknown(found)
 
 
 def from_arguments(arguments: Mapping[str, Any], place: Location) -> RecordedComm | None:
-    """A communication from a Kineto event's arguments; None from a PyTorch that didn't write them.
-
-    Raises
-    ------
-    WorkloadError
-        As :func:`from_node`.
-    """
+    """A communication from a Kineto event's arguments; None from a PyTorch that didn't write them."""
     name = arguments.get("Collective name")
     if not isinstance(name, str) or not name:
         return None
@@ -111,39 +151,71 @@ def from_arguments(arguments: Mapping[str, Any], place: Location) -> RecordedCom
     group = str(arguments.get("Process Group Name", ""))
     if name == "wait" or name in SILENT:
         return RecordedComm(place, name, 0, sequence, group)
-    kind = known_kind(name, place)
-    dtype = str(arguments.get("dtype", "")).lower()
-    if dtype not in _WIDTH:
-        raise WorkloadError(
-            f"dtype is {dtype[:40]!r}", location=place, hint=f"known are: {', '.join(_WIDTH)}"
-        )
-    width, size = _WIDTH[dtype], _whole(arguments.get("Group size"), 0)
-    before, after = (width * _whole(arguments.get(f"{way} msg nelems"), 0) for way in ("In", "Out"))
-    listed = _numbers(arguments.get("In split size"))
-    splits = tuple(width * count for count in listed) if kind == "all_to_all" and listed else None
-    ranks = _numbers(arguments.get("Process Group Ranks")) or None
-    peer = arguments.get("Dst Rank" if kind == "send" else "Src Rank")
-    return RecordedComm(
-        place, kind, _size(kind, before, after, size), sequence, group, ranks, size, _uneven(splits), 0,
-        peer if type(peer) is int else None,
+    kind, size = known_kind(name), _whole(arguments.get("Group size"), 0)
+    ranks, cut = _numbers(arguments.get("Process Group Ranks"))
+    found = RecordedComm(
+        place, kind or name, 0, sequence, group, None if cut else ranks or None, size,
+        first_ranks=ranks if cut else (),
     )  # fmt: skip
+    if not kind:
+        return _unknown(found)
+    dtype = str(arguments.get("dtype", ""))
+    width = _WIDTH.get(re.sub(r"^(c10::|at::|torch\.)|[ ]", "", dtype.lower()))
+    counts = [_whole(arguments.get(f"{way} msg nelems"), None) for way in ("In", "Out")]
+    if width is None and kind != "barrier":
+        known = ", ".join(_WIDTH)
+        return replace(found, problem=f"dtype is {dtype[:40]!r}", hint=f"known are: {known}")
+    if counts == [None, None] and kind != "barrier":
+        return replace(found, problem=f"the trace doesn't say how many elements {name[:40]} has")
+    before, after = ((width or 0) * (count or 0) for count in counts)
+    peer = arguments.get("Dst Rank" if kind == "send" else "Src Rank")
+    found = replace(
+        found,
+        size_bytes=_size(kind, before, after, size, is_empty=counts[0] == 0),
+        root=next((r for r in map(arguments.get, _ROOT) if type(r) is int and r >= 0), 0),
+        peer=peer if type(peer) is int else None,
+    )
+    return _with_splits(found, arguments.get("In split size"), before)
 
 
-def known_kind(name: str, place: Location) -> str:
-    """The name of a collective as cosim has it.
+_ROOT = ("Root Rank", "Root rank", "Root")
 
-    Raises
-    ------
-    WorkloadError
-        There is none.
-    """
-    if name not in _KINDS:
-        raise WorkloadError(
-            f"the communication {name[:40]!r} can't be simulated",
-            location=place,
-            hint=f"there are: {', '.join(_KINDS)}",
+
+def _unknown(comm: RecordedComm) -> RecordedComm:
+    return replace(
+        comm,
+        problem=f"the communication {comm.kind[:40]!r} can't be simulated",
+        hint=f"there are: {', '.join(sorted({*_KINDS.values()}))}",
+    )
+
+
+def _with_splits(comm: RecordedComm, value: Any, total: int) -> RecordedComm:
+    """With what goes to each member, where the trace says it: in elements, or rows of as many as fit."""
+    listed, cut = _numbers(value)
+    if comm.kind != "all_to_all" or not listed:
+        return comm
+    if cut:
+        each = listed[0] * comm.group_size
+        if len({*listed}) == 1 and comm.group_size and (total % each == 0 if each else not total):
+            return replace(comm, splits=(total // comm.group_size,) * comm.group_size)
+        return replace(
+            comm,
+            problem=f"the trace has the first {len(listed)} sizes of {comm.group_size} that all_to_all sends",
+            hint="PyTorch cuts lists in Kineto traces; ETs have them whole: give `et:`, too",
         )
-    return _KINDS[name]
+    if comm.group_size and len(listed) != comm.group_size:
+        return replace(comm, problem=f"there are {len(listed)} sizes for a group of {comm.group_size}")
+    rows = sum(listed)
+    if rows == 0:
+        return replace(comm, splits=tuple(0 for _ in listed), size_bytes=0)
+    if total % rows:
+        return replace(comm, problem=f"sizes add up to {rows}, but the buffer has {total} bytes")
+    return replace(comm, splits=tuple(count * (total // rows) for count in listed))
+
+
+def known_kind(name: str) -> str:
+    """The name of a collective as cosim has it, of PyTorch's and RCCL's; empty: not known."""
+    return _KINDS.get(_FORMS.sub("", name.lower().replace("_", "")), "")
 
 
 def tensors(value: Any) -> list[tuple[int, int]]:
@@ -156,10 +228,16 @@ def tensors(value: Any) -> list[tuple[int, int]]:
     return [found for part in value[:100_000] if isinstance(part, list) for found in tensors(part)]
 
 
-def _size(kind: str, before: int, after: int, group_size: int) -> int:
-    """all-gather: a rank's input; the others: a rank's buffer."""
-    if kind == "all_gather":
+def _size(kind: str, before: int, after: int, group_size: int, *, is_empty: bool = False) -> int:
+    """all-gather, gather: a rank's input; scatter: the root's; the others: a rank's buffer. ``is_empty``: the
+    trace says that it sends nothing.
+    """
+    if kind in ("all_gather", "gather"):
         return before or (after // group_size if group_size else after)
+    if kind == "scatter":
+        return before or after * group_size
+    if kind == "all_to_all" and is_empty:
+        return 0
     return after if kind == "recv" else before or after
 
 
@@ -197,22 +275,23 @@ def _splits(listed: list[Any], total: int, place: Location) -> tuple[int, ...] |
         if total == 0:
             return tuple(0 for _ in listed)
         raise WorkloadError(f"splits add up to {rows}, but the buffer has {total} bytes", location=place)
-    return _uneven(tuple(count * (total // rows) for count in listed))
+    return tuple(count * (total // rows) for count in listed)
 
 
-def _uneven(splits: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    return splits if splits and len(set(splits)) > 1 else None
+Otherwise = TypeVar("Otherwise", int, None)
 
 
-def _whole(value: Any, otherwise: int) -> int:
+def _whole(value: Any, otherwise: Otherwise) -> int | Otherwise:
     return value if type(value) is int and 0 <= value < 1 << 50 else otherwise
 
 
-def _numbers(value: Any) -> tuple[int, ...]:
-    """``"[0, 1, 2]"`` or a list."""
+def _numbers(value: Any) -> tuple[tuple[int, ...], bool]:
+    """``"[0, 1, 2]"`` or a list; and whether it is cut short, as ``"[0, 1, ...]"``."""
+    cut = False
     if isinstance(value, str):
-        value = [part.strip() for part in value.strip("[] ").split(",")]
-        value = [int(part) for part in value if part.isdecimal() and len(part) < 16]
+        parts = [part.strip() for part in value.strip("[] ").split(",")]
+        cut = "..." in parts
+        value = [int(part) for part in parts if part.isdecimal() and len(part) < 16]
     if not isinstance(value, list) or not all(type(part) is int for part in value):
-        return ()
-    return tuple(value)
+        return (), False
+    return tuple(value), cut

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
-from cosim.formats.pytorch.communication import SILENT, RecordedComm, tensors
+from cosim.formats.pytorch.communication import FLOAT8, SILENT, RecordedComm, tensors
 from cosim.formats.pytorch.execution_trace import ExecutionTrace, TraceNode
 from cosim.gpu.gpus import DTYPE_BYTES, DType, Gpu
 from cosim.gpu.kernels import Kernel, KernelKind, fused_attention, matmul, memory, total_flops
@@ -39,6 +39,7 @@ _STEP = re.compile(r"ProfilerStep#(\d+)$")
 _TYPES: dict[str, DType] = {
     "float": "fp32", "double": "fp64", "c10::half": "fp16", "half": "fp16",
     "c10::bfloat16": "bf16", "bfloat16": "bf16",
+    **{f"{space}float8_{kind}": "fp8" for space in ("", "c10::") for kind in FLOAT8},
 }  # fmt: skip
 Communicate = Callable[[RecordedComm, tuple[int, ...], int], Operation]
 
@@ -77,6 +78,7 @@ class _EstimatedProgram:
     """Storage -> the communication that writes it."""
     by_sequence: dict[int, int] = field(default_factory=dict)
     assumed: Counter[str] = field(default_factory=Counter)
+    kernels: int = 0
 
 
 def write(
@@ -91,12 +93,13 @@ def write(
     Raises
     ------
     WorkloadError
-        Shapes that make no sense, a number type that the GPU hasn't.
+        Shapes that make no sense, a number type that the GPU hasn't, or nothing that can be timed.
     """
 
     def on(one: Gpu, said: ReportBuilder) -> tuple[Operation, ...]:
         writer = _EstimatedProgram(one, said)
         working = _callers(nodes)
+        on_host = 0
         for node in nodes:
             place = Location(trace.file, key=f"node {node.number} {node.name[:60]!r}")
             comm = trace.comms.get(node.number)
@@ -108,12 +111,42 @@ def write(
             elif node.number not in working and _is_kernel(node):
                 for kernel in kernels(node, place):
                     _kernel(writer, node, kernel, _dtype(node), place)
+            elif node.number not in working and _computes(node) and _devices(node) == {"cpu"}:
+                on_host += 1
         for name, count in writer.assumed.most_common():
             said.assumed(f"{name}: as its tensors' bytes read and written", count)
+        _check_timed(writer, trace, on_host)
         return tuple(writer.ops)
 
     clocked = gpu.clocked(lambda one: [Program("", on(one, ReportBuilder())).busy_ps])
     return on(clocked, report)
+
+
+def _check_timed(writer: _EstimatedProgram, trace: ExecutionTrace, on_host: int) -> None:
+    """Refuse a trace of which nothing can be timed; doubt one of which most can't, or is a guess."""
+    count, guessed = writer.kernels, writer.assumed.total()
+    where = f"{on_host:,} of {on_host + count:,} operators work on the CPU, whose time is in no compute model"
+    if not count and not writer.by_sequence:
+        raise WorkloadError(
+            f"nothing can be timed: {where}" if on_host else "nothing can be timed: no operator computes",
+            location=Location(trace.file),
+            hint="record the ET while the model is on a GPU; of a model on a CPU `cosim profile` makes a job",
+        )
+    if on_host > count:
+        writer.report.doubt("its operators", where, "an ET of the model on a GPU, or Kineto traces with it")
+    if 2 * guessed > count:
+        writer.report.doubt(
+            "its operators",
+            f"{guessed:,} of {count:,} are guesses, by tensors' bytes: {', '.join(writer.assumed)[:60]}",
+            "Kineto traces with the ET, which have their times",
+        )
+    for dtype in writer.timers:
+        if writer.gpu.calibration is None or dtype not in writer.gpu.calibration.dtypes:
+            writer.report.doubt(
+                f"times of {dtype} kernels on {writer.gpu.name}",
+                writer.gpu.trust(dtype),
+                "a GPU that was measured (`cosim list gpu`), or one that `cosim calibrate` measures",
+            )
 
 
 def kernels(node: TraceNode, place: Location) -> list[Kernel]:
@@ -177,20 +210,32 @@ def _callers(nodes: Sequence[TraceNode]) -> set[int]:
 
 
 def _is_kernel(node: TraceNode) -> bool:
+    return _computes(node) and _on_gpu(node)
+
+
+def _computes(node: TraceNode) -> bool:
     return "::" in node.name and not node.name.startswith(
         ("c10d::", "nccl:", "autograd::", "torch::autograd", "torch.", "[")
-    ) and not _NO_KERNEL.match(node.name) and node.name != _ITEM and _on_gpu(node)  # fmt: skip
+    ) and not _NO_KERNEL.match(node.name) and node.name != _ITEM  # fmt: skip
 
 
 def _on_gpu(node: TraceNode) -> bool:
-    def there(value: Any) -> bool:
-        if not isinstance(value, list):
-            return False
-        if len(value) == 6 and isinstance(value[5], str):
-            return value[5].startswith("cuda")
-        return any(there(part) for part in value if isinstance(part, list))
+    """Whether a tensor of it is on a device that computes: cuda, xpu, npu, hpu ..."""
+    return bool(_devices(node) - {"cpu", "meta", ""})
 
-    return there(node.inputs) or there(node.outputs)
+
+def _devices(node: TraceNode) -> set[str]:
+    """Kinds of devices that its tensors are on."""
+
+    def found(value: list[Any]) -> Iterator[str]:
+        if len(value) == 6 and isinstance(value[5], str):
+            yield value[5].partition(":")[0]
+        else:
+            for part in value:
+                if isinstance(part, list):
+                    yield from found(part)
+
+    return {*found(node.inputs), *found(node.outputs)}
 
 
 def _looked_up(node: TraceNode) -> int:
@@ -237,6 +282,7 @@ def _kernel(
         )
     )  # fmt: skip
     writer.gpu_last = (len(writer.ops) - 1,)
+    writer.kernels += 1
     writer.report.assumed(f"{kernel.kind.value} kernel timed by the compute model ({writer.gpu.name})")
     if kernel.kind is KernelKind.MEMORY and not node.name.startswith("aten::"):
         writer.assumed[node.name[:60]] += 1

@@ -10,7 +10,7 @@ import io
 import re
 import tarfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TextIO, cast
 
@@ -48,12 +48,31 @@ def open_traces(path: Path) -> Generator[tuple[str, TextIO], None, None]:
         )
 
 
+def ranks_in_names(names: Sequence[str], said: Sequence[int | None]) -> list[int | None]:
+    """Ranks of files: those that are ``said``; else the number after ``rank`` or ``worker``; else the last
+    number of each name, where these are 0, 1, 2 ...: any other number may be of anything.
+    """
+    last = [_last_number(name) for name in names]
+    if sorted(-1 if number is None else number for number in last) == [*range(len(names))]:
+        guessed = last
+    else:
+        guessed = [rank_in_name(name) for name in names]
+    return [guess if rank is None else rank for rank, guess in zip(said, guessed, strict=True)]
+
+
 def rank_in_name(name: str) -> int | None:
-    """The rank that a file's name gives: after ``rank`` or ``worker``, else its last number."""
-    stem = re.sub(r"(\.pt)?(\.trace)?\.json(\.gz)?$", "", name.replace("\\", "/").rsplit("/", 1)[-1])
-    named = _NAMED.search(stem)
-    numbers = [named[1]] if named else _NUMBER.findall(stem)
+    """The rank that a file's name gives, after ``rank`` or ``worker``."""
+    named = _NAMED.search(_stem(name))
+    return int(named[1]) if named and len(named[1]) < 8 else None
+
+
+def _last_number(name: str) -> int | None:
+    numbers = _NUMBER.findall(_stem(name))
     return int(numbers[-1]) if numbers and len(numbers[-1]) < 8 else None
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"(\.pt)?(\.trace)?\.json(\.gz)?$", "", name.replace("\\", "/").rsplit("/", 1)[-1])
 
 
 def _listed(path: Path) -> list[Path]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median_low
 from typing import Literal
 
 import numpy as np
@@ -12,11 +14,12 @@ import numpy as np
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch import kineto
-from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, RecordedComm
+from cosim.formats.pytorch.communication import MESSAGES, RECORD, ROOTED, SILENT, RecordedComm
 from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import MatchedComm, align_clocks, match_comms, resolve_groups
 from cosim.formats.pytorch.measured_program import CommPart
 from cosim.formats.pytorch.measured_program import write as write_program
+from cosim.formats.pytorch.mesh import mesh_of
 from cosim.formats.pytorch.self_check import check_replay
 from cosim.formats.pytorch.step import Cut, MeasuredStep, sort_out
 from cosim.units import NEVER, format_time
@@ -38,6 +41,7 @@ class TracedJob:
     begin_ps: tuple[int, ...]
     together: bool
     report: ReportBuilder
+    mesh: DeviceMesh | None
 
     def measured_ps(self, rank: int) -> int:
         """From the beginning of a rank's step until its last thread and its last GPU work ended."""
@@ -52,17 +56,24 @@ class TracedJob:
             skew = 0 if self.together else self.begin_ps[rank]
             operations, _ = write_program(step, rank, self.parts[rank], skew, self.report)
             programs.append(Program(f"rank {rank}", operations))
-        return as_workload(self.name, programs, self.world_size, self.report)
+        return as_workload(self.name, programs, self.world_size, self.report, self.mesh)
 
 
-def as_workload(name: str, programs: list[Program], world_size: int, report: ReportBuilder) -> Workload:
-    """One program a rank, or one for all."""
+def as_workload(
+    name: str,
+    programs: list[Program],
+    world_size: int,
+    report: ReportBuilder,
+    mesh: DeviceMesh | None = None,
+) -> Workload:
+    """One program a rank, or one for all, on the mesh whose axes its groups are."""
     if len(programs) == 1:
         programs = [Program("every rank", programs[0].operations)]
     program_of = (
         np.arange(world_size, dtype=np.int32) if len(programs) > 1 else np.zeros(world_size, np.int32)
     )
-    return Workload(name, DeviceMesh({"rank": world_size}), tuple(programs), program_of, report.build())
+    mesh = mesh or DeviceMesh({"rank": world_size})
+    return Workload(name, mesh, tuple(programs), program_of, report.build())
 
 
 def choose_step(
@@ -77,9 +88,17 @@ def choose_step(
             location=Location(timelines[rank].file),
         )
     chosen = [wanted] if isinstance(wanted, int) else sorted(common)
+    cut_off = {step: why for timeline in timelines.values() for step, why in cut_steps(timeline).items()}
     if wanted == "last" and chosen:
         whole = [step for step in chosen if all(_tells(timeline, step) for timeline in timelines.values())]
-        chosen = whole[-1:] or chosen[-1:]
+        uncut = [step for step in whole or chosen if step not in cut_off]
+        for step in whole or chosen:
+            if uncut and step > uncut[-1]:
+                report.ignored(f"ProfilerStep#{step}: cut off when the profiler stopped, {cut_off[step]}")
+        chosen = (uncut or whole or chosen)[-1:]
+    for step in chosen:
+        if step in cut_off:
+            report.doubt(f"ProfilerStep#{step}", f"it was cut off: {cut_off[step]}", "another `step`")
     found = {}
     for rank, timeline in sorted(timelines.items()):
         if not timeline.calls:
@@ -115,11 +134,32 @@ def choose_step(
     return found
 
 
+def cut_steps(timeline: Timeline) -> dict[int, str]:
+    """The first and last step, where less of them was recorded than of the others; with what is missing."""
+    steps = sorted(timeline.steps.items(), key=lambda pair: pair[1].begin)
+    begins = [step.begin for _, step in steps]
+    worked = {work.correlation for work in timeline.works if work.correlation is not None}
+    given, lost = [0] * len(steps), [0] * len(steps)
+    for call in timeline.calls:
+        at = bisect.bisect_right(begins, call.begin) - 1
+        if call.runtime and at >= 0 and call.begin < steps[at][1].end:
+            given[at] += call.correlation in worked
+            lost[at] += call.correlation not in worked and "Launch" in call.name
+    found = {}
+    for at in {0, len(steps) - 1} if len(steps) > 1 else ():
+        usual = median_low(count for other, count in enumerate(given) if other != at)
+        if 2 * given[at] < usual:
+            found[steps[at][0]] = f"it has {given[at]:,} works of the GPU, the others {usual:,}"
+        elif worked and lost[at] > 0.05 * given[at] and lost[at] > 2 * min(lost):
+            found[steps[at][0]] = f"{lost[at]:,} of its {lost[at] + given[at]:,} launches have no work"
+    return found
+
+
 def _tells(timeline: Timeline, step: int) -> bool:
     """Whether of every communication in a step it is known what it is."""
     around = timeline.steps[step]
     return all(
-        call.comm is not None
+        call.comm is not None and not call.comm.problem
         for call in timeline.calls
         if call.name == RECORD and around.begin <= call.begin < around.end
     )
@@ -144,18 +184,27 @@ def link_ranks(
     MismatchError
         Ranks that don't do the same.
     """
+    measured = collectives == "measured"
     steps = []
     for one in cut.values():
-        _refuse_unknown(one.timeline)
+        _say_unknown(one.timeline)
         steps.append(sort_out(one, report))
     alone = len(steps) == 1
-    listed = [
-        group_comms([comm for comm, _, _ in step.comms], rank, world_size, groups[rank], report, alone=alone)
-        for rank, step in enumerate(steps)
-    ]
-    numbers = match_comms(listed * world_size if alone else listed)
+    listed = []
+    for known, (rank, step) in zip(groups, zip(cut, steps, strict=True), strict=True):
+        comms = [comm for comm, _, _ in step.comms]
+        if measured:  # of what isn't known, and of a rank that stands for all, its own time will do
+            own = [(comm, (rank,)) for comm in comms if alone or comm.problem]
+            told = [comm for comm in comms if not (alone or comm.problem)]
+            with_groups = [*own, *group_comms(told, rank, world_size, known, report, alone=False)]
+            of = {id(comm): (comm, ranks) for comm, ranks in with_groups}
+            listed.append([of[id(comm)] for comm in comms])
+        else:
+            listed.append(group_comms(comms, rank, world_size, known, report, alone=alone))
+    numbers = match_comms(listed)
+    mesh, axes = mesh_for([ranks for _, ranks in listed[0]], world_size) if alone else (None, {})
     matched, parts, kernels = _share_out(
-        steps, listed, numbers, world_size, report, measured=collectives == "measured"
+        [*cut], steps, listed, numbers, world_size, report, measured=measured, axes=axes
     )
     _tell([*matched.values()], report, simulated=collectives == "simulated")
     offsets = align_clocks([{n: end for n, (_, end) in mine.items()} for mine in kernels], report)
@@ -167,21 +216,44 @@ def link_ranks(
         report.ignored(f"that ranks began up to {format_time(max(begin_ps))} apart (start: together)")
     return TracedJob(
         name, world_size, tuple(steps), tuple(parts), tuple(matched[n] for n in sorted(matched)), begin_ps,
-        start == "together", report,
+        start == "together", report, mesh,
     )  # fmt: skip
 
 
-def _refuse_unknown(timeline: Timeline) -> None:
+def mesh_for(
+    groups: Sequence[tuple[int, ...]], world_size: int
+) -> tuple[DeviceMesh | None, dict[tuple[int, ...], tuple[str, ...]]]:
+    """Axes of the groups of a rank that stands for all; none where every group is all ranks.
+
+    Raises
+    ------
+    WorkloadError
+        Groups that are no axes of a mesh.
+    """
+    parts = [ranks for ranks in groups if 1 < len(ranks) < world_size]
+    if not parts:
+        return None, {}
+    found = mesh_of(parts, world_size)
+    if found is None:
+        raise WorkloadError(
+            f"one rank's trace can't stand for all: its groups ({few(parts[0])} ...) are no axes of a mesh",
+            hint="give a trace for each rank",
+        )
+    return found
+
+
+def _say_unknown(timeline: Timeline) -> None:
     for call in timeline.calls:
         if call.name == RECORD and call.comm is None:
-            raise WorkloadError(
-                "the trace doesn't say what is communicated",
-                location=call.place,
+            call.comm = RecordedComm(
+                call.place, "communication", 0, -1, "",
+                problem="the trace doesn't say what is communicated",
                 hint="PyTorch before 2.2 writes that only to the ET: give it as `et:`",
-            )
+            )  # fmt: skip
 
 
 def _share_out(
+    ranks_traced: Sequence[int],
     steps: Sequence[MeasuredStep],
     listed: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]],
     numbers: Sequence[Mapping[int, int]],
@@ -189,24 +261,26 @@ def _share_out(
     report: ReportBuilder,
     *,
     measured: bool,
+    axes: Mapping[tuple[int, ...], tuple[str, ...]],
 ) -> tuple[dict[int, MatchedComm], list[dict[int, CommPart]], list[dict[int, tuple[int, int]]]]:
     """Communications by number; each rank's parts by ``id`` of the call, and its kernels' times by number."""
     matched: dict[int, MatchedComm] = {}
     parts: list[dict[int, CommPart]] = [{} for _ in steps]
     kernels: list[dict[int, tuple[int, int]]] = [{} for _ in steps]
     took: dict[int, list[int]] = defaultdict(list)
-    for rank, step in enumerate(steps):
+    for rank, (number_of_rank, step) in enumerate(zip(ranks_traced, steps, strict=True)):
         for position, (comm, call, work) in enumerate(step.comms):
             ranks = listed[rank][position][1]
+            own = measured and len(ranks) == 1
             if position not in numbers[rank]:
-                report.read(f"{comm.kind} between two ranks, simulated")
-                own = MatchedComm(ranks, {rank: (comm, call)}, -1)
-                parts[rank][id(call)] = CommPart(own, False, world_size)
+                report.read(f"{comm.kind} between two ranks, {'as measured' if own else 'simulated'}")
+                message = MatchedComm(ranks, {number_of_rank: (comm, call)}, -1)
+                parts[rank][id(call)] = CommPart(message, own, world_size, own)
                 continue
             number = numbers[rank][position]
             shared = matched.setdefault(number, MatchedComm(ranks, {}, number))
-            shared.parts[rank] = (comm, call)
-            parts[rank][id(call)] = CommPart(shared, measured, world_size)
+            shared.parts[number_of_rank] = (comm, call)
+            parts[rank][id(call)] = CommPart(shared, measured, world_size, own, axes.get(ranks, ()))
             kernels[rank][number] = (call.begin, call.end) if work is None else (work.begin, work.end)
             took[number].append(step.lasts(*kernels[rank][number]))
     for number, shared in matched.items():
@@ -224,6 +298,8 @@ def group_comms(
     alone: bool,
 ) -> list[tuple[RecordedComm, tuple[int, ...]]]:
     """Each communication with its group's ranks."""
+    for comm in comms:
+        comm.check()
     groups = resolve_groups(comms, rank, world_size, known, report)
     found = []
     for comm in comms:
@@ -236,12 +312,20 @@ def group_comms(
             raise WorkloadError(
                 f"{comm.kind}: the trace doesn't say to or from whom ({comm.peer})", location=comm.place
             )
-        if alone and world_size > 1 and (len(ranks) != world_size or comm.splits or comm.kind in MESSAGES):
+        if alone and len(ranks) > 1 and (comm.kind in MESSAGES or comm.kind in ROOTED):
             raise WorkloadError(
-                "one rank's trace can't stand for all ranks: it has groups, uneven parts or messages",
+                f"one rank's trace can't stand for all ranks: not all do the same in a {comm.kind}",
                 location=comm.place,
                 hint="give a trace for each rank",
             )
+        if alone and comm.splits is not None:
+            if len({*comm.splits}) > 1:
+                report.doubt(
+                    "bytes of all_to_all",
+                    "parts differ in size, and only one rank's are known: each rank sends all others as much",
+                    "a trace for each rank",
+                )
+            comm = replace(comm, splits=None, size_bytes=sum(comm.splits))
         found.append((comm, ranks))
     return found
 
@@ -250,9 +334,14 @@ def _tell(listed: Sequence[MatchedComm], report: ReportBuilder, *, simulated: bo
     for shared in listed:
         comm = next(iter(shared.parts.values()))[0]
         how = " of uneven parts, as the messages that NCCL sends" if shared.uneven and simulated else ""
-        report.read(f"{comm.kind} over {len(shared.ranks)} ranks{how}")
-        if comm.kind == "broadcast":
+        own = not simulated and len(shared.ranks) == 1
+        report.read(
+            f"{comm.kind}, as measured" if own else f"{comm.kind} over {len(shared.ranks)} ranks{how}"
+        )
+        if comm.kind == "broadcast" and not comm.root:
             report.assumed("broadcast from its group's first rank")
+        elif comm.kind == "reduce":
+            report.assumed("reduce as a broadcast the other way round")
     total = format_time(sum(shared.network_ps for shared in listed))
     if listed and simulated:
         report.ignored(

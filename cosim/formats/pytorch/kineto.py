@@ -8,27 +8,47 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from statistics import median_low
 from typing import Any, TextIO
 
 from cosim.errors import Location, WorkloadError
+from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch.communication import RECORD, RecordedComm, from_arguments
 from cosim.formats.pytorch.json_stream import read_object
 from cosim.units import PS_PER_US
 
-_ON_CPU = frozenset({"cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "python_function"})
+_ON_CPU = frozenset({"cpu_op", "user_annotation", "python_function"})
 _ON_GPU = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
-_RUNTIME = frozenset({"cuda_runtime", "cuda_driver"})
-_STEP = re.compile(r"ProfilerStep#(\d+)$")
-SYNCHRONIZE = frozenset(
-    {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cuStreamSynchronize",
-     "cuCtxSynchronize", "cuEventSynchronize"}
+_CALLS = ("_runtime", "_driver")
+"""Categories of calls that hand work to a device end so: cuda_runtime, xpu_runtime, mtia_runtime ..."""
+_NO_WORK = frozenset(
+    {"", "Trace", "overhead", "cpu_instant_event", "gpu_user_annotation", "cuda_profiler_range",
+     "external_correlation", "ac2g", "fwdbwd"}
 )  # fmt: skip
+"""Categories of events that take no device's time. All others that are not known are a device's."""
+_BEFORE = {
+    "Kernel": "kernel", "Memcpy": "gpu_memcpy", "Memset": "gpu_memset", "Runtime": "cuda_runtime",
+    "Operator": "cpu_op",
+}  # fmt: skip
+"""What PyTorch before 1.13 called them."""
+_STEP = re.compile(r"ProfilerStep#(\d+)$")
 _LATEST_US = 10**16  # the year 2286
-WAIT = frozenset({"cudaStreamWaitEvent", "cuStreamWaitEvent"})
+_WAITS = re.compile(r"(cuda|cu|hip)StreamWaitEvent")
+_BLOCKS = re.compile(r"(cuda|cu|hip|ze|ur)\w*(Synchronize|QueueFinish|EventWait)")
+
+
+def makes_wait(name: str) -> bool:
+    """Whether a call makes a stream wait for an event."""
+    return _WAITS.match(name) is not None
+
+
+def blocks(name: str) -> bool:
+    """Whether a call returns only when a stream, an event or the device is done."""
+    return _BLOCKS.match(name) is not None
 
 
 @dataclass(slots=True)
@@ -94,7 +114,31 @@ class Timeline:
     syncs: dict[int, Sync] = field(default_factory=dict)
     steps: dict[int, HostEvent] = field(default_factory=dict)
     """ProfilerStep#N by N."""
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Ranks of process groups by name, where the trace lists them whole."""
     ignored: Counter[str] = field(default_factory=Counter)
+    devices: Counter[str] = field(default_factory=Counter)
+    """Events of a device's work that aren't known, by category."""
+    has_device: bool = False
+    """Whether the trace names a device, or a back end of one."""
+
+    def doubt(self, report: ReportBuilder) -> None:
+        """Say where a device's time is not in the answer."""
+        strange = self.devices.total()
+        if strange > len(self.works):
+            kinds = ", ".join(sorted(self.devices))
+            report.doubt(
+                f"time of the device in {Path(self.file).name}",
+                f"{strange:,} events of its work are of kinds that aren't known ({kinds}) and have no effect,"
+                f" beside {len(self.works):,} that have",
+                "a trace with events of category kernel, as CUDA, ROCm and XPU have them",
+            )
+        elif not self.works and (self.has_device or any(call.runtime for call in self.calls)):
+            report.doubt(
+                f"time of the GPU in {Path(self.file).name}",
+                "the trace has a GPU and nothing of its work: only the host's threads are timed",
+                "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+            )
 
 
 def read(text: TextIO, file: str) -> Timeline:
@@ -113,8 +157,11 @@ def read(text: TextIO, file: str) -> Timeline:
             _event(timeline, value, index, Location(file, key=f"traceEvents[{index}]"))
         elif key == "distributedInfo" and isinstance(value, dict):
             timeline.rank, timeline.world_size = (_count(value.get(name)) for name in ("rank", "world_size"))
+            timeline.has_device |= "ccl" in str(value.get("backend"))
+            timeline.groups = dict(_groups(value.get("pg_config")))
         elif key == "deviceProperties" and isinstance(value, list) and value and isinstance(value[0], dict):
             timeline.gpu = str(value[0].get("name", ""))[:80]
+            timeline.has_device = True
         elif key == "nodes":
             raise WorkloadError(
                 "is an ET, not a Kineto trace", location=Location(file), hint="give it as `et:`"
@@ -209,16 +256,25 @@ def window(timeline: Timeline, begin: int, end: int, earlier: Collection[int] = 
     return replace(timeline, calls=calls, works=works)
 
 
+def _groups(listed: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for one in listed if isinstance(listed, list) else []:
+        name, ranks = (one.get("pg_name"), one.get("ranks")) if isinstance(one, dict) else (None, None)
+        whole = isinstance(ranks, list) and all(type(rank) is int and rank >= 0 for rank in ranks)
+        if isinstance(name, str) and whole and ranks and one.get("pg_size", len(ranks)) == len(ranks):
+            yield name, tuple(ranks)
+
+
 def _event(timeline: Timeline, event: Any, index: int, place: Location) -> None:
     if not isinstance(event, dict):
         raise WorkloadError(f"is {str(event)[:40]!r}; an event should be an object", location=place)
     category, phase = event.get("cat"), event.get("ph")
-    wanted = isinstance(category, str) and (
-        category in _ON_CPU or category in _ON_GPU or category == "cuda_sync"
-    )
-    if phase != "X" or not wanted:
-        kind = "flow and metadata" if phase != "X" else f"{str(category)[:40]}"
+    category = _BEFORE.get(category, category[:40]) if isinstance(category, str) else ""
+    wanted = category in _ON_CPU or category in _ON_GPU or category == "cuda_sync"
+    if phase != "X" or not (wanted or category.endswith(_CALLS)):
+        kind = "flow and metadata" if phase != "X" else category
         timeline.ignored[f"{kind} events"] += 1
+        if phase == "X" and category not in _NO_WORK:
+            timeline.devices[category] += 1
         return
     name = event.get("name")
     if not isinstance(name, str):
@@ -240,22 +296,23 @@ def _event(timeline: Timeline, event: Any, index: int, place: Location) -> None:
     elif category == "python_function":
         timeline.ignored["python_function events"] += 1
     else:
-        _call(timeline, event, arguments, (begin, end), index)
+        _call(timeline, event, category, arguments, (begin, end), index)
 
 
 def _call(
     timeline: Timeline,
     event: Mapping[str, Any],
+    category: str,
     arguments: Mapping[str, Any],
     times: tuple[int, int],
     index: int,
 ) -> None:
-    name, category = str(event["name"]), str(event["cat"])
+    name = str(event["name"])
     call = HostEvent(
         *times,
         str(event.get("tid"))[:40],
         name,
-        category in _RUNTIME,
+        category.endswith(_CALLS),
         category == "user_annotation",
         _count(arguments.get("External id")),
         _count(arguments.get("correlation")),
@@ -265,7 +322,7 @@ def _call(
     if type(event.get("pid")) is int and timeline.pid is None:
         timeline.pid = event["pid"]
     step = _STEP.match(name)
-    if step and call.annotation and len(step[1]) < 16:
+    if step and not call.runtime and len(step[1]) < 16:
         if int(step[1]) in timeline.steps:
             raise WorkloadError("is there twice", location=call.place)
         timeline.steps[int(step[1])] = call

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median_low
 
 from cosim.errors import MismatchError, WorkloadError
 from cosim.files.import_report import ReportBuilder
-from cosim.formats.pytorch.communication import MESSAGES, RECORD, SILENT, RecordedComm
+from cosim.formats.pytorch.communication import MESSAGES, RECORD, ROOTED, SILENT, RecordedComm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
 from cosim.formats.pytorch.kineto import HostEvent, Timeline
 from cosim.units import PS_PER_US, format_size, format_time
@@ -62,10 +63,15 @@ def _link_by_names(
         if pairs is not None:
             for call, (node, _) in pairs:
                 call.node = node
-                call.comm = call.comm or trace.comms.get(node)
+                call.comm = _better(call.comm, trace.comms.get(node))
             del sequences[thread]
             return True
     return False
+
+
+def _better(kineto: RecordedComm | None, et: RecordedComm | None) -> RecordedComm | None:
+    """What Kineto says, unless that is not enough: it cuts lists short, which an ET has whole."""
+    return et if kineto is None or (kineto.problem and et is not None) else kineto
 
 
 def _position(part: list[str], whole: list[str]) -> int | None:
@@ -97,7 +103,7 @@ def _link_by_distance(calls: list[HostEvent], trace: ExecutionTrace) -> None:
         node = trace.names.get((call.external or 0) - offset)
         if node is not None and node[1] == call.name:
             call.node = node[0]
-            call.comm = call.comm or trace.comms.get(node[0])
+            call.comm = _better(call.comm, trace.comms.get(node[0]))
 
 
 def _link_in_order(timeline: Timeline, trace: ExecutionTrace, report: ReportBuilder) -> None:
@@ -138,8 +144,12 @@ def resolve_groups(
         if comm.group in found or comm.kind == "wait" or comm.kind in SILENT:
             continue
         ranks = comm.ranks or known.get(comm.group)
-        if ranks is None:
-            if comm.group_size not in (0, world_size) or found:
+        if ranks is None and comm.group_size == world_size:
+            ranks = everyone
+        elif ranks is None and (ranks := _continued(comm)):
+            report.assumed(f"process group {comm.group!r}, cut short in the trace, goes on as it begins")
+        elif ranks is None:
+            if comm.group_size or found:
                 raise WorkloadError(
                     f"of process group {comm.group!r} the trace doesn't say the ranks",
                     location=comm.place,
@@ -160,6 +170,14 @@ def resolve_groups(
     return found
 
 
+def _continued(comm: RecordedComm) -> tuple[int, ...] | None:
+    """A group of which the first ranks are known, where these are equally far apart."""
+    first = comm.first_ranks
+    if len(first) < 3 or len({b - a for a, b in pairwise(first)}) > 1:
+        return None
+    return tuple(first[0] + k * (first[1] - first[0]) for k in range(comm.group_size))
+
+
 @dataclass(slots=True)
 class MatchedComm:
     """One collective of a group: each rank's part. ``splits`` are set where they are uneven."""
@@ -172,8 +190,12 @@ class MatchedComm:
 
     @property
     def uneven(self) -> bool:
-        """Whether it is an all-to-all whose parts differ in size."""
-        return any(comm.splits for comm, _ in self.parts.values())
+        """Whether it is carried as messages: an all-to-all whose parts differ in size, from or to a root."""
+        kind = next(iter(self.parts.values()))[0].kind
+        sizes = {
+            comm.share(rank, to, self.ranks) for rank, (comm, _) in self.parts.items() for to in self.ranks
+        }
+        return kind in ROOTED or (kind == "all_to_all" and len(sizes) > 1)
 
 
 def match_comms(by_rank: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]]) -> list[dict[int, int]]:
@@ -201,6 +223,8 @@ def match_comms(by_rank: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]
             _same(rank, comm, other, theirs, count[ranks])
         found.append(mine)
         counts.append(count)
+    if len(by_rank) == 1:  # it stands for all
+        return found
     for ranks in {ranks for count in counts for ranks in count}:
         done = {rank: counts[rank][ranks] for rank in ranks}
         if len(set(done.values())) > 1:
@@ -213,7 +237,7 @@ def match_comms(by_rank: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]
 
 
 def _same(rank: int, comm: RecordedComm, other: int, theirs: RecordedComm, count: int) -> None:
-    even = comm.splits is None and theirs.splits is None and comm.kind != "all_to_all"
+    even = comm.kind not in ("all_to_all", *ROOTED)
     if comm.kind != theirs.kind or (even and comm.size_bytes != theirs.size_bytes):
         raise MismatchError(
             f"collective {count} of a group: rank {rank} has {comm.kind} of {format_size(comm.size_bytes)}"

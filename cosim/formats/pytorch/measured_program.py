@@ -44,11 +44,12 @@ class CommPart:
     measured: bool
     world_size: int
     alone: bool = False
+    axes: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> tuple[int, ...] | None:
-        """The group; None for all ranks."""
-        return None if len(self.shared.ranks) == self.world_size else self.shared.ranks
+        """The group; None for all ranks, or those of ``axes``."""
+        return None if self.axes or len(self.shared.ranks) == self.world_size else self.shared.ranks
 
 
 @dataclass(slots=True)
@@ -205,7 +206,7 @@ def _comm(writer: _MeasuredProgram, thread: str, call: HostEvent, comm: Recorded
             writer.report.ignored("wait for a communication from before the step")
     elif comm.kind not in SILENT and id(call) in writer.parts:
         part = writer.parts[id(call)]
-        if writer.kernel.get(id(call)) is None:
+        if writer.kernel.get(id(call)) is None and not (comm.problem and part.alone):
             # No kernel: another back end, or coalesced into a later one.
             lasts = writer.step.lasts(call.begin, call.end)
             op = _communicate(writer, part, comm, f"comm {comm.group}", [writer.last[thread]], lasts)
@@ -369,14 +370,15 @@ def _communicate(
                 before,
                 collective="barrier",
                 ranks=part.ranks,
+                axes=part.axes,
             )
         )
         return _add(writer, f"{name}, as measured", stream, [len(ops) - 1], shared.network_ps)
     if not shared.uneven:
         ops.append(
             Operation(
-                name, OpKind.COLLECTIVE, stream, before, collective=comm.kind, ranks=part.ranks,
-                size_bytes=comm.size_bytes, root=comm.root,
+                name, OpKind.COLLECTIVE, stream, before, collective=comm.collective, ranks=part.ranks,
+                axes=part.axes, size_bytes=comm.size_bytes, root=min(comm.root, len(shared.ranks) - 1),
             )
         )  # fmt: skip
         return len(ops) - 1
@@ -388,13 +390,12 @@ def _uneven(
 ) -> int:
     """Sends and receives between each two ranks, as NCCL carries uneven parts."""
     joined = []
-    mine = shared.ranks.index(writer.rank)
-    for place, other in enumerate(shared.ranks):
+    for other in shared.ranks:
         if other == writer.rank:
             continue
         for kind, size in (
-            (OpKind.SEND, _share(comm, place, len(shared.ranks))),
-            (OpKind.RECV, _share(shared.parts[other][0], mine, len(shared.ranks))),
+            (OpKind.SEND, comm.share(writer.rank, other, shared.ranks)),
+            (OpKind.RECV, shared.parts[other][0].share(other, writer.rank, shared.ranks)),
         ):
             if size:
                 writer.ops.append(
@@ -405,10 +406,6 @@ def _uneven(
                 )  # fmt: skip
                 joined.append(len(writer.ops) - 1)
     return _add(writer, f"{comm.kind} {shared.number} done", stream, joined or before, 0)
-
-
-def _share(comm: RecordedComm, place: int, members: int) -> int:
-    return comm.splits[place] if comm.splits is not None else comm.size_bytes // members
 
 
 def _message(

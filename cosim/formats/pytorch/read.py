@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Literal, TextIO, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
@@ -15,7 +15,7 @@ from cosim.files.import_report import ReportBuilder
 from cosim.formats.pytorch import estimated_program, execution_trace, kineto
 from cosim.formats.pytorch.communication import RecordedComm
 from cosim.formats.pytorch.execution_trace import ExecutionTrace
-from cosim.formats.pytorch.files import open_traces, rank_in_name
+from cosim.formats.pytorch.files import open_traces, ranks_in_names
 from cosim.formats.pytorch.job import (
     TracedJob,
     as_workload,
@@ -23,6 +23,7 @@ from cosim.formats.pytorch.job import (
     few,
     group_comms,
     link_ranks,
+    mesh_for,
 )
 from cosim.formats.pytorch.kineto import Timeline
 from cosim.formats.pytorch.link import link, match_comms
@@ -148,9 +149,15 @@ class PyTorchWorkload(WorkloadSpec):
                 link(timeline, traces[rank], report)
         world_size = self._world_size([*timelines], _said(timelines), str(base / str(self.kineto)), report)
         groups = [
-            {**(traces[rank].groups if rank in traces else {}), **self._groups(rank)}
-            for rank in sorted(timelines)
+            {
+                **timeline.groups,
+                **(traces[rank].groups if rank in traces else {}),
+                **self._groups(rank),
+            }
+            for rank, timeline in sorted(timelines.items())
         ]
+        if len(timelines) == 1 and next(iter(timelines)) >= world_size:
+            timelines = {0: next(iter(timelines.values()))}
         cut = choose_step(timelines, self.step, report)
         name = Path(str(self.kineto)).name
         return link_ranks(
@@ -168,6 +175,8 @@ class PyTorchWorkload(WorkloadSpec):
         missing = [rank for rank in range(wanted) if rank not in ranks]
         if len(ranks) == 1 < wanted:
             report.assumed(f"the trace of one rank runs on all {wanted} ranks")
+        elif len(ranks) == 1:
+            return 1
         elif missing or len(ranks) > wanted:
             raise WorkloadError(
                 f"there are traces of {len(ranks)} ranks ({few(sorted(ranks))}), but the job has {wanted}",
@@ -185,49 +194,53 @@ class PyTorchWorkload(WorkloadSpec):
         said = {comm.group_size for trace in traces.values() for comm in trace.comms.values()}
         world_size = self._world_size([*traces], max(said, default=0) or None, place, report)
         chosen = {rank: _chosen(trace, self.step, report) for rank, trace in traces.items()}
-        listed = []
-        for rank, (trace, nodes) in enumerate(_every(traces, chosen, world_size)):
+        alone = len(traces) == 1
+        if alone and next(iter(traces)) >= world_size:
+            traces, chosen = {0: next(iter(traces.values()))}, {0: next(iter(chosen.values()))}
+        listed = {}
+        for rank, trace in sorted(traces.items()):
             known = {**trace.groups, **self._groups(rank)}
-            alone = len(traces) == 1
-            comms = [trace.comms[node.number] for node in nodes if node.number in trace.comms]
-            own = report if rank < len(traces) else ReportBuilder()
-            listed.append(group_comms(comms, rank, world_size, known, own, alone=alone))
-        match_comms([[(comm, ranks) for comm, ranks in mine] for mine in listed])
+            comms = [trace.comms[node.number] for node in chosen[rank] if node.number in trace.comms]
+            listed[rank] = group_comms(comms, rank, world_size, known, report, alone=alone)
+        match_comms([*listed.values()])
+        ours = [ranks for mine in listed.values() for _, ranks in mine]
+        mesh, axes = mesh_for(ours, world_size) if alone else (None, {})
         programs = []
         for rank, trace in sorted(traces.items()):
-            groups = {id(comm): ranks for comm, ranks in listed[rank if len(traces) > 1 else 0]}
+            # A communication is listed with its own sizes, or those that it has where one rank is all.
+            groups = {comm.place: (comm, ranks) for comm, ranks in listed[rank]}
 
             def communicate(
                 comm: RecordedComm,
                 deps: tuple[int, ...],
                 number: int,
-                groups: Mapping[int, tuple[int, ...]] = groups,
+                groups: Mapping[Location, tuple[RecordedComm, tuple[int, ...]]] = groups,
             ) -> Operation:
-                ranks = groups[id(comm)]
+                comm, ranks = groups[comm.place]
+                ours = axes.get(ranks, ())
                 return Operation(
                     f"{comm.kind} {number}", OpKind.COLLECTIVE, estimated_program.stream_for(comm), deps,
-                    collective=comm.kind, ranks=None if len(ranks) == world_size else ranks,
+                    collective=comm.collective, axes=ours,
+                    ranks=None if ours or len(ranks) == world_size else ranks,
                     size_bytes=comm.size_bytes,
                 )  # fmt: skip
 
             ops = estimated_program.write(trace, chosen[rank], gpu, communicate, report)
             programs.append(Program(f"rank {rank}", ops))
         report.read("operator of the step", sum(len(nodes) for nodes in chosen.values()))
-        return as_workload(Path(place).name, programs, world_size, report)
+        return as_workload(Path(place).name, programs, world_size, report, mesh)
 
 
 def _timelines(path: Path, report: ReportBuilder) -> dict[int, Timeline]:
-    def read(text: TextIO, name: str) -> tuple[int | None, Timeline]:
-        timeline = kineto.read(text, name)
-        return timeline.rank if timeline.rank is not None else rank_in_name(name), timeline
-
     with closing(open_traces(path)) as files:
-        found = dict(_by_rank((name, *read(text, name)) for name, text in files))
+        read = [kineto.read(text, name) for name, text in files]
+    found = _by_rank([(one.file, one.rank, one) for one in read], report)
     for timeline in found.values():
         report.read("Kineto event of a thread", len(timeline.calls))
         report.read("Kineto event of the GPU", len(timeline.works))
         for what, count in timeline.ignored.items():
             report.ignored(what, count)
+        timeline.doubt(report)
     return found
 
 
@@ -235,27 +248,36 @@ def _traces(
     path: Path, rank_of: Mapping[int | None, int], report: ReportBuilder, *, keep_nodes: bool
 ) -> dict[int, ExecutionTrace]:
     """ETs by rank: by process id where Kineto's traces have it, else by file name."""
-
-    def read(text: TextIO, name: str) -> tuple[int | None, ExecutionTrace]:
-        trace = execution_trace.read(text, name, keep_nodes=keep_nodes)
-        return rank_of.get(trace.pid, rank_in_name(name)) if trace.pid is not None else rank_in_name(
-            name
-        ), trace
-
     with closing(open_traces(path)) as files:
-        found = dict(_by_rank((name, *read(text, name)) for name, text in files))
+        read = [execution_trace.read(text, name, keep_nodes=keep_nodes) for name, text in files]
+    said = [(one.file, None if one.pid is None else rank_of.get(one.pid), one) for one in read]
+    if len(said) == len(rank_of) == 1:
+        said = [(read[0].file, next(iter(rank_of.values())), read[0])]
+    found = _by_rank(said, report)
     report.read("ET node", sum(trace.count for trace in found.values()))
     return found
 
 
-def _by_rank(entries: Iterator[tuple[str, int | None, T]]) -> Iterator[tuple[int, T]]:
+def _by_rank(entries: Sequence[tuple[str, int | None, T]], report: ReportBuilder) -> dict[int, T]:
+    """What was read by rank: as traces say it; else by their files' names, else in their order."""
+    if len(entries) == 1:
+        ((_, said, found),) = entries
+        return {said or 0: found}
     names: dict[int, str] = {}
-    for name, rank, found in entries:
-        rank = len(names) if rank is None else rank
+    ranks = [said for _, said, _ in entries]
+    if None in ranks:
+        ranks = ranks_in_names([name for name, _, _ in entries], ranks)
+        if None in ranks:
+            report.assumed("ranks in the order of their files: neither traces nor names say them")
+            free = (rank for rank in range(len(entries)) if rank not in ranks)
+            ranks = [next(free) if rank is None else rank for rank in ranks]
+    by_rank: dict[int, T] = {}
+    for (name, _, found), rank in zip(entries, ranks, strict=True):
+        assert rank is not None
         if rank in names:
             raise WorkloadError(f"is of rank {rank}, as {names[rank]} is", location=Location(name))
-        names[rank] = name
-        yield rank, found
+        names[rank], by_rank[rank] = name, found
+    return by_rank
 
 
 def _same_ranks(timelines: Mapping[int, Timeline], traces: Mapping[int, ExecutionTrace], place: str) -> None:
@@ -288,14 +310,3 @@ def _chosen(
     nodes = estimated_program.of_step(trace, wanted if isinstance(wanted, int) else None)
     report.ignored("ET node outside the step", trace.count - len(nodes))
     return nodes
-
-
-def _every(
-    traces: Mapping[int, ExecutionTrace],
-    chosen: Mapping[int, list[execution_trace.TraceNode]],
-    world_size: int,
-) -> list[tuple[ExecutionTrace, list[execution_trace.TraceNode]]]:
-    if len(traces) == 1:
-        rank = next(iter(traces))
-        return [(traces[rank], chosen[rank])] * world_size
-    return [(traces[rank], chosen[rank]) for rank in range(world_size)]

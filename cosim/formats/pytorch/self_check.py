@@ -51,7 +51,7 @@ def _program(job: TracedJob, rank: int) -> tuple[tuple[Operation, ...], dict[int
     """A rank's program with measured collectives, which ranks still begin together; the rest as its own."""
     alone = len(job.steps) == 1
     parts = {
-        call: replace(part, measured=True, alone=alone or part.shared.number < 0)
+        call: replace(part, measured=True, alone=alone or part.alone or part.shared.number < 0)
         for call, part in job.parts[rank].items()
     }
     return write(job.steps[rank], rank, parts, job.begin_ps[rank], ReportBuilder())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from cosim.formats.pytorch.communication import RECORD
-from cosim.formats.pytorch.kineto import SYNCHRONIZE, WAIT, HostEvent
+from cosim.formats.pytorch.kineto import HostEvent, blocks, makes_wait
 
 AUTOGRAD = "autograd::engine::"
 HOST = "between operators"
@@ -80,10 +80,10 @@ def _items(
         if time > now:
             call = stack[-1][1] if stack else None
             inside = next((c for _, c in reversed(stack) if c.name == RECORD and c.comm), None)
-            blocks = call is not None and (
-                call.name in SYNCHRONIZE or (call.runtime and call.correlation in copies_back)
+            waits = call is not None and (
+                blocks(call.name) or (call.runtime and call.correlation in copies_back)
             )
-            yield Item(now, time, What.BLOCK if blocks else What.RUN, call, inside)
+            yield Item(now, time, What.BLOCK if waits else What.RUN, call, inside)
             now = time
 
     def close(time: int) -> Iterator[Item]:
@@ -93,14 +93,14 @@ def _items(
 
     for call in calls:
         launch = call.runtime and call.correlation in launches
-        if call.runtime and not launch and call.name not in SYNCHRONIZE and call.name not in WAIT:
+        if call.runtime and not launch and not blocks(call.name) and not makes_wait(call.name):
             continue
         yield from close(call.begin)
         yield from until(call.begin)
         inside = next((c for _, c in reversed(stack) if c.name == RECORD and c.comm), None)
         if launch:
             yield Item(call.begin, call.begin, What.LAUNCH, call, inside)
-        elif call.name in WAIT:
+        elif makes_wait(call.name):
             yield Item(call.begin, call.begin, What.STREAM_WAIT, call, inside)
         elif call.comm is not None:
             yield Item(call.begin, call.begin, What.COMM, call)

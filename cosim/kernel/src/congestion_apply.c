@@ -236,14 +236,29 @@ static void bring_loads(struct core *core, struct congestion_state *fluid, int64
   }
 }
 
-/* A port that passes on its rate may be shared otherwise than those that pass it were told: they are changed. */
-static inline void change_sharers(struct congestion_state *fluid, struct port *port, double least) {
+/* A port that passes on its rate may be shared otherwise than those that pass it were told: they are changed, and it returns true. */
+static inline bool change_sharers(struct congestion_state *fluid, struct port *port, double least) {
   /* Small differences wait for the next round. Otherwise each change would change all others on the port, and each of
    * those all on the next port: most of the work, for little. */
-  if (llabs(port->load - port->told) * ALIKE <= port->told) return;
-  if (port->queue <= least && port->load <= fluid->links[port->link].capacity) return;
+  if (llabs(port->load - port->told) * ALIKE <= port->told) return false;
+  if (port->queue <= least && port->load <= fluid->links[port->link].capacity) return false;
   port->told = port->load;
   for (int64_t m = port->first; m != NONE; m = fluid->hops[m].after) change_conn(fluid, fluid->hops[m].conn);
+  return true;
+}
+
+/* Strands that went on from port p before its load changed, as it is nearer to their senders, have to be brought to
+ * their ports once more. */
+static void note_late(struct congestion_state *fluid, int64_t p, int64_t level) {
+  struct congestion_counts *counts = &fluid->counts;
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) {
+    for (int64_t s = fluid->conns[fluid->hops[m].conn].strand; s != NONE; s = fluid->strands[s].next) {
+      const struct strand *strand = &fluid->strands[s];
+      if (m < strand->hop || m >= strand->hop + level || m >= strand->hop + strand->hops - 1) continue;
+      RESERVE(fluid, late, counts->num_late + 1);
+      fluid->late[counts->num_late++] = (int32_t)s;
+    }
+  }
 }
 
 /* Loads at ports number `level` have changed. Where a port passes on its rate, one connection's share changes those
@@ -258,10 +273,8 @@ static void change_others(struct congestion_state *fluid, int64_t level, int64_t
     if (fluid->counts.num_classes > 1) look_after(fluid, p);
     /* Shares of the first port are set in share_own_port; what leaves the last one goes to no port. */
     if (level == 0 || level == strand->hops - 1) continue;
-    if (fluid->settings.traced)
-      have_all_moved(fluid, p);
-    else
-      change_sharers(fluid, &fluid->ports[p], least);
+    bool changed = fluid->settings.traced ? have_all_moved(fluid, p) : change_sharers(fluid, &fluid->ports[p], least);
+    if (changed) note_late(fluid, p, level);
   }
 }
 
@@ -294,10 +307,9 @@ static void set_rates(struct congestion_state *fluid, int64_t now) {
   }
 }
 
-/* Bring new rates to the ports, hop by hop; more connections may change on the way. */
-static void set_loads(struct core *core, struct congestion_state *fluid, double least, int64_t now) {
+/* Bring the rates of moving strands to their ports, hop by hop; more connections may change on the way. */
+static void bring_hop_by_hop(struct core *core, struct congestion_state *fluid, double least, int64_t now) {
   struct congestion_counts *counts = &fluid->counts;
-  set_rates(fluid, now);
   for (int64_t level = 0; level < counts->most_hops; level++) {
     /* Strands that join on the way have brought their rates to earlier ports before; they change from here on. */
     int64_t known = counts->num_changed, count = counts->num_moving;
@@ -306,6 +318,20 @@ static void set_loads(struct core *core, struct congestion_state *fluid, double 
     for (int64_t k = known; k < counts->num_changed; k++) move_strands(fluid, &fluid->conns[fluid->changed[k]]);
   }
   counts->num_moving = 0;
+}
+
+/* Bring new rates to the ports. */
+static void set_loads(struct core *core, struct congestion_state *fluid, double least, int64_t now) {
+  struct congestion_counts *counts = &fluid->counts;
+  set_rates(fluid, now);
+  bring_hop_by_hop(core, fluid, least, now);
+  /* Each turn settles one more port of a path; where paths close a circle, the rest waits for the next rounds. */
+  for (int64_t turn = counts->most_hops; turn > 0 && counts->num_late > 0; turn--) {
+    for (int64_t k = 0; k < counts->num_late; k++) note_moving(fluid, fluid->late[k]);
+    counts->num_late = 0;
+    bring_hop_by_hop(core, fluid, least, now);
+  }
+  counts->num_late = 0;
   counts->most_hops = 0;
 }
 

@@ -89,6 +89,39 @@ static int64_t arrives_by(const struct congestion_state *fluid, const struct str
   return now + round_up(wait * 1e12 - 1e-3) + on_wires(fluid, strand, size);
 }
 
+/* A flow starts whose path is row `path`. */
+static void expect_flow(const struct core *core, struct congestion_state *fluid, int64_t path, int64_t now) {
+  for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++) {
+    struct passing *one = &fluid->passing[core->path_link[k]];
+    if (one->flows++ > 0 || now < one->last) continue;
+    one->since = now;
+    one->bytes = 0.0;
+  }
+}
+
+/* When a flow is complete that the queues let arrive at `at`, whose path is row `path`.
+ *
+ * Ports pass on what they serve as it is known there, a few bytes early or late. That must not add up to a link that
+ * delivers more than it can: what it brought since nothing was under way takes its time.
+ */
+static int64_t not_before_links(const struct core *core, struct congestion_state *fluid, int64_t path, int64_t size,
+                                int64_t at) {
+  for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++) {
+    struct passing *one = &fluid->passing[core->path_link[k]];
+    if (!one->counts) continue;
+    const struct port_link *link = &fluid->links[core->path_link[k]];
+    one->bytes += (double)size;
+    double takes = one->bytes / ((double)link->nominal * BYTES_PER_BPS_PS);
+    at = most(at, one->since + round_up(takes - 1e-3) + link->latency);
+  }
+  for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++) {
+    struct passing *one = &fluid->passing[core->path_link[k]];
+    one->flows--;
+    one->last = most(one->last, at);
+  }
+  return at;
+}
+
 /* What goes by the strand of a connection that most goes by, of all its bytes. */
 static double largest_part(const struct congestion_state *fluid, int64_t c) {
   double found = 0.0;

@@ -22,12 +22,13 @@ static inline void have_moved(struct congestion_state *fluid, int64_t s) {
   fluid->counts.open = 1;
 }
 
-/* The same for all strands on a port, if the sum that they share has changed. */
-static inline void have_all_moved(struct congestion_state *fluid, int64_t p) {
+/* The same for all strands on a port, if the sum that they share has changed; returns whether it has. */
+static inline bool have_all_moved(struct congestion_state *fluid, int64_t p) {
   struct line *line = &fluid->lines[p];
-  if (llabs(line->out - line->told) * ALIKE <= line->told) return;
+  if (llabs(line->out - line->told) * ALIKE <= line->told) return false;
   line->told = line->out;
   for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) have_moved(fluid, fluid->strand_of[m]);
+  return true;
 }
 
 static int64_t new_front(struct congestion_state *fluid) {

@@ -29,6 +29,17 @@ static int64_t new_last(struct congestion_state *fluid, int64_t f, int64_t s) {
   return b;
 }
 
+/* Flow f of connection c is complete at `at`, or when its links can have brought it. */
+static void end_flow(struct core *core, struct congestion_state *fluid, int64_t f, int64_t c, int64_t at, int64_t now) {
+  struct sent_flow *flow = &fluid->flows[f];
+  int64_t path = core->store->groups[flow->handle].path + flow->row;
+  at = not_before_links(core, fluid, path, core->store->rows[flow->row].size, at);
+  fluid->conns[c].arrived = at;
+  flow->next = (int32_t)fluid->counts.free_flow;
+  fluid->counts.free_flow = f;
+  complete(core, flow->handle, flow->rep, flow->row, flow->origin, at, now);
+}
+
 /* Connection c, which has nothing else to send, sends again what was lost of flow f on its way through the queues. */
 static void take_again(struct core *core, struct congestion_state *fluid, int64_t f, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
@@ -56,11 +67,7 @@ static void last_is_there(struct core *core, struct congestion_state *fluid, int
       return;
     }
   }
-  int64_t at = most(flow->arrives, one->arrived);
-  one->arrived = at;
-  flow->next = (int32_t)fluid->counts.free_flow;
-  fluid->counts.free_flow = f;
-  complete(core, flow->handle, flow->rep, flow->row, flow->origin, at, now);
+  end_flow(core, fluid, f, c, most(flow->arrives, one->arrived), now);
 }
 
 /* Last byte b goes to the end of a port's queue. */

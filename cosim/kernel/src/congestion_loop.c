@@ -46,6 +46,7 @@ static void start_flow(struct core *core, struct congestion_state *fluid, struct
     complete(core, e.handle, e.rep, e.row, now, now, now);
     return;
   }
+  expect_flow(core, fluid, path, now);
   int64_t f = new_sent_flow(fluid);
   fluid->flows[f] =
       (struct sent_flow){.origin = now, .handle = e.handle, .rep = e.rep, .row = e.row, .next = NONE};
@@ -139,9 +140,7 @@ static void drain_conn(struct core *core, struct congestion_state *fluid) {
     send_last(core, fluid, f, c, now);
     return;
   }
-  flow->next = (int32_t)counts->free_flow;
-  counts->free_flow = f;
-  complete(core, flow->handle, flow->rep, flow->row, flow->origin, arrives, now);
+  end_flow(core, fluid, f, c, arrives, now);
 }
 
 /* -- events -------------------------------------------------------------------------------------------------------- */

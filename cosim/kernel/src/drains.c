@@ -31,13 +31,18 @@ static inline int64_t next_drain_time(const struct drain_heap *drains) {
   return drains->count > 0 ? drains->entries[0].time : NEVER;
 }
 
+/* Whether one entry comes before another: of two at a time, the flow with the lower number. */
+static inline bool drains_before(int64_t time, int64_t flow, int64_t other_time, int64_t other_flow) {
+  return (time < other_time) | ((time == other_time) & (flow < other_flow));
+}
+
 /* Move an entry to where a flow at `time` belongs: up from place `at`, or down. */
 static inline void sift_drain(struct drain_heap *drains, int64_t at, int64_t flow, int64_t time) {
   struct drain *entries = drains->entries;
   int64_t count = drains->count;
   while (at > 0) {
     int64_t parent = (at - 1) >> 1;
-    if (entries[parent].time <= time) break;
+    if (drains_before(entries[parent].time, entries[parent].flow, time, flow)) break;
     entries[at].time = entries[parent].time;
     entries[at].flow = entries[parent].flow;
     entries[entries[at].flow].place = (int32_t)at + 1;
@@ -47,8 +52,9 @@ static inline void sift_drain(struct drain_heap *drains, int64_t at, int64_t flo
     int64_t child = 2 * at + 1;
     if (child >= count) break;
     /* Which one is as good as random: chosen without a jump. */
-    if (child + 1 < count) child += entries[child + 1].time < entries[child].time;
-    if (entries[child].time >= time) break;
+    if (child + 1 < count)
+      child += drains_before(entries[child + 1].time, entries[child + 1].flow, entries[child].time, entries[child].flow);
+    if (!drains_before(entries[child].time, entries[child].flow, time, flow)) break;
     entries[at].time = entries[child].time;
     entries[at].flow = entries[child].flow;
     entries[entries[at].flow].place = (int32_t)at + 1;

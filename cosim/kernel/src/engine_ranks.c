@@ -9,9 +9,10 @@ static void touch(struct engine *engine, int64_t number) {
   PUSH_DUE(engine, touched, engine->state.round + 1, number, 0, 0, (int32_t)number, 0);
 }
 
-/* Whether an operation goes before another: by iteration, then by number. Slots go round, so those before the oldest
- * iteration's are of later ones. */
-static inline bool goes_before(const struct rank *rank, int32_t one, int32_t other) {
+/* Whether an operation goes before another: those that are ahead, then by iteration, then by number. Slots go round, so
+ * those before the oldest iteration's are of later ones. `ops` are of its program. */
+static inline bool goes_before(const struct operation *ops, const struct rank *rank, int32_t one, int32_t other) {
+  if (ops[one].ahead != ops[other].ahead) return ops[one].ahead;
   return (one >= rank->origin) == (other >= rank->origin) ? one < other : one >= rank->origin;
 }
 
@@ -19,13 +20,14 @@ static inline bool goes_before(const struct rank *rank, int32_t one, int32_t oth
  * nothing holds its stream. */
 static bool make_ready(struct engine *engine, const struct rank *rank, int32_t op) {
   const struct program *program = &engine->programs[rank->program];
-  int64_t number = engine->ops[program->op0 + op].lane;
+  const struct operation *ops = &engine->ops[program->op0];
+  int64_t number = ops[op].lane;
   struct lane *lane = &engine->lanes[rank->lane0 + number];
   struct rank_cell *cells = engine->cells + rank->cell0 + engine->lane_base[program->lane0 + number];
   int64_t at = lane->count++;
   while (at > 0) {
     int64_t parent = (at - 1) >> 1;
-    if (goes_before(rank, cells[parent].ready, op)) break;
+    if (goes_before(ops, rank, cells[parent].ready, op)) break;
     cells[at].ready = cells[parent].ready;
     at = parent;
   }
@@ -37,15 +39,17 @@ static bool make_ready(struct engine *engine, const struct rank *rank, int32_t o
 /* Take the first operation that is ready in a lane of a rank, which has one. */
 static int64_t take_ready(struct engine *engine, const struct rank *rank, int64_t number) {
   struct lane *lane = &engine->lanes[rank->lane0 + number];
-  int64_t base = engine->lane_base[engine->programs[rank->program].lane0 + number];
+  const struct program *program = &engine->programs[rank->program];
+  const struct operation *ops = &engine->ops[program->op0];
+  int64_t base = engine->lane_base[program->lane0 + number];
   struct rank_cell *cells = engine->cells + rank->cell0 + base;
   int64_t count = --lane->count, at = 0;
   int32_t taken = cells[0].ready, last = cells[count].ready;
   for (;;) {
     int64_t child = 2 * at + 1;
     if (child >= count) break;
-    if (child + 1 < count && goes_before(rank, cells[child + 1].ready, cells[child].ready)) child++;
-    if (!goes_before(rank, cells[child].ready, last)) break;
+    if (child + 1 < count && goes_before(ops, rank, cells[child + 1].ready, cells[child].ready)) child++;
+    if (!goes_before(ops, rank, cells[child].ready, last)) break;
     cells[at].ready = cells[child].ready;
     at = child;
   }

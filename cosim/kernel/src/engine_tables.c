@@ -54,6 +54,7 @@ static int64_t write_rows(struct engine *engine, struct table_columns *source, i
     int64_t like = source->like[row];
     struct operation *one = &engine->ops[op0 + row - base];
     one->kind = source->kind[like];
+    one->ahead = source->ahead[like];
     one->duration = source->duration[row];
     one->size = source->size[row];
     one->lane = source->lane[source->stream[like]];

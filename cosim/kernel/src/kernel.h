@@ -652,6 +652,7 @@ struct congestion_counts {
   int64_t num_touched; /* ports whose load changed */
   int64_t num_moving; /* strands whose loads are brought to their ports */
   int64_t most_hops; /* of those strands */
+  int64_t num_late; /* strands that were brought to ports before others changed what these pass on */
   int64_t num_active; /* connections that send */
   int64_t num_asleep; /* connections that rest */
   int64_t num_sights; /* hops of the batch in `telemetry` */
@@ -833,6 +834,15 @@ struct port_link {
   int64_t pad;
 };
 
+/* Flows that have to go by a link: they aren't complete before it can have brought them. */
+struct passing {
+  int64_t counts; /* 1: the flows whose path has this link can't go round it */
+  int64_t since; /* since when some are under way without a break */
+  double bytes; /* of them, in those that have ended */
+  int64_t flows; /* under way */
+  int64_t last; /* when the last that ended is there */
+};
+
 /* A port's queue, told apart. */
 struct line {
   int64_t out; /* the sum of what leaves as it came, of each hop `outs` */
@@ -932,6 +942,7 @@ struct congestion_state {
   GROWN(struct hop_memory, sights); /* beside the hops */
   GROWN(struct port, ports);
   GROWN(struct port_link, links);
+  GROWN(struct passing, passing); /* beside the links */
   GROWN(struct credit, credits); /* beside the strands, where receivers grant credit */
   GROWN(double, inside); /* beside the conns: bytes lost before the receiver's port that the control wasn't told of */
   GROWN(double, state); /* beside the conns, MOST_STATES of each: the control's own */
@@ -952,6 +963,7 @@ struct congestion_state {
   GROWN(int32_t, hosts);
   GROWN(int32_t, touched);
   GROWN(int32_t, moving);
+  GROWN(int32_t, late);
   GROWN(int32_t, scan); /* ports that a search for circles has met */
   GROWN(int64_t, visits); /* beside the ports: the last search that met them */
   GROWN(int32_t, instant);
@@ -1135,7 +1147,7 @@ struct operation {
   int32_t slot, number;
   int32_t early; /* how many of `waits` lie before the first iteration when that is new; of a driven rank's: its row of
                     `issued` */
-  int32_t pad;
+  int32_t ahead; /* 1: it goes before those of its lane that aren't */
 };
 
 struct program {
@@ -1462,6 +1474,7 @@ struct table_columns {
   COLUMN(int32_t, dep);
   GRID(int64_t, lagged); /* [k, 3]: row, operation of its program, how many iterations before */
   COLUMN(int32_t, kind); /* of a prototype */
+  COLUMN(int32_t, ahead); /* of a prototype */
   COLUMN(int32_t, stream); /* of a prototype, in ascending order of names; the last is no stream */
   COLUMN(int32_t, end); /* of a prototype: ends of messages of one number differ by columns alone; NONE: it is none */
   COLUMN(int32_t, end_first); /* the first end of each program */

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of, state_width
-from cosim.network.congestion.state import BINS, LINE, PORT, PORT_LINK, SETTINGS
+from cosim.network.congestion.state import BINS, LINE, PASSING, PORT, PORT_LINK, SETTINGS
 from cosim.network.flows import F64, I32, I64
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
@@ -103,6 +103,20 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     new["left"] = -1.0  # nobody has been told of any
     new["link"] = np.arange(links)
     return ports
+
+
+def make_passing(topology: Topology, *, balanced: bool) -> NDArray[Any]:
+    """Which links flows can't go round: all, where paths stay; else those of endpoints that have one each
+    way.
+    """
+    passing = np.zeros(topology.num_links, PASSING)
+    if not balanced and topology.changes is None:
+        passing["counts"] = 1
+        return passing
+    for end in (topology.link_src, topology.link_dst):
+        alone = np.bincount(end, minlength=topology.num_nodes)[end] == 1
+        passing["counts"] |= alone & (end < topology.num_endpoints)
+    return passing
 
 
 def make_lines(links: int) -> NDArray[Any]:

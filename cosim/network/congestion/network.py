@@ -69,6 +69,7 @@ from cosim.network.congestion.fabric import (
     circle,
     make_lines,
     make_links,
+    make_passing,
     make_ports,
     make_settings,
     other_way,
@@ -138,6 +139,7 @@ class CongestionNetwork(CompiledNetwork):
             settings=make_settings(control, self._scaling, self._ports),
             links=make_links(control, self._ports, topology),
             ports=make_ports(links),
+            passing=make_passing(topology, balanced=self._balancing.balancer is not None),
             parameters=np.array(control.parameters(), np.float64),
             histogram=np.zeros((links, QUEUE_BINS), np.float64),
         )

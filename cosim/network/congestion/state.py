@@ -10,6 +10,7 @@ from cosim.kernel import Columns, kernel, record
 from cosim.network.flows import F64
 
 PORT, PORT_LINK, LINE = record("port"), record("port_link"), record("line")
+PASSING = record("passing")
 SETTINGS, CONTROL_ROW, HOP_SIGHT = record("congestion_settings"), record("control_row"), record("hop_sight")
 MAX_STATE: int = kernel.MOST_STATES
 """Columns of its own that a control may have."""

@@ -52,7 +52,7 @@ def _answer(order: dict[str, Any]) -> dict[str, Any]:
 
     if not order.get("note_reads"):
         return ProfilingSession(order).run_script()
-    from cosim.experiment.store.reads import reading
+    from cosim.files.reads import reading
 
     with reading() as reads:
         answer = ProfilingSession(order).run_script()

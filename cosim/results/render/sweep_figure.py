@@ -30,7 +30,7 @@ def draw_sweep(sweep: SweepRun, path: Path) -> Path:
     figure, rows = new_figure([3.2] * len(sweep.measures), 1, width)
     panels = [row[0] for row in rows]
     for panel, measure in zip(panels, sweep.measures, strict=True):
-        _draw_measure(panel, sweep, measure, width)
+        draw_measure(panel, sweep, measure)
     handles, names = panels[0].get_legend_handles_labels()
     room = max(1, int(width / (0.55 + 0.085 * max(map(len, names)))))
     figure.legend(
@@ -39,7 +39,9 @@ def draw_sweep(sweep: SweepRun, path: Path) -> Path:
     return save_figure(figure, path)
 
 
-def _draw_measure(panel: Any, sweep: SweepRun, measure: str, width: float) -> None:
+def draw_measure(panel: Any, sweep: SweepRun, measure: str) -> None:
+    """Draw a panel: the columns of the table beside one another."""
+    width = panel.figure.get_figwidth()
     one, columns, relative = MEASURES[measure], sweep.columns, _relative(sweep, measure)
     ends = _draw_choices(panel, sweep, measure, relative)
     for c in range(0, len(columns), 2):

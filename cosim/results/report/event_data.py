@@ -136,8 +136,9 @@ def _topology(source: ReportSource) -> Topology:
     """Nodes and links, to find an event's by name."""
     found = source.columns
     names = tuple(found["node_name"].tolist())
-    columns = (found[f"link_{name}"] for name in ("src", "dst", "rate_bps", "latency_ps"))
-    return Topology(source.summary.topology, source.summary.num_endpoints, names, *columns, _NoPaths())
+    src, dst, rate, latency = (found[f"link_{name}"] for name in ("src", "dst", "rate_bps", "latency_ps"))
+    size = source.summary.num_endpoints
+    return Topology(source.summary.topology, size, names, src, dst, rate, latency, _NoPaths())
 
 
 class _NoPaths(Paths):

@@ -24,7 +24,6 @@ from cosim.results.report.series_data import series_data
 from cosim.results.report.size_data import size_data
 from cosim.results.report.source import I64, ReportSource
 from cosim.results.report.user_data import user_data
-from cosim.results.spread import carried_in, spread
 from cosim.results.summary import Summary
 from cosim.workload.program import OpKind
 
@@ -268,18 +267,14 @@ def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     return {
         "traffic_pair": pairs,
         "traffic_bytes": sums.reshape(-1),
-        "goodput_bytes": _goodput(source, sizes[:used], bin_ps).reshape(-1),
+        "goodput_bytes": _goodput(source, sizes[:used]).reshape(-1),
     }
 
 
-def _goodput(source: ReportSource, sizes: Array, bin_ps: int) -> I64:
-    """What reached endpoints over time, int64[jobs or 1, bins]; ``sizes`` are int64[bins, pairs] on arrival."""
-    found, edges = source.columns, np.arange(len(sizes) + 1, dtype=np.int64) * bin_ps
-    last = found["link_dst"] < source.summary.num_endpoints
-    busy, rate = found["link_busy_ps"][:, last], found["link_rate_bps"][last]
-    carried = carried_in(busy, int(found["link_bin_ps"]), rate, edges)
+def _goodput(source: ReportSource, sizes: Array) -> I64:
+    """What reached endpoints over time, int64[jobs or 1, bins]; ``sizes`` are int64[bins, pairs]."""
     arrived = _by_job(source, sizes)
-    return spread(arrived if len(arrived) else sizes.sum(axis=1)[None], carried)
+    return source.reached(arrived if len(arrived) else sizes.sum(axis=1)[None])
 
 
 def _shared_links(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:

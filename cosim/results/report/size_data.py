@@ -25,16 +25,16 @@ def size_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     if messages is None or not len(messages.size_bytes):
         return {}
     time = messages.end_ps - messages.start_ps
-    slowdown = _slowdowns(source, time)
+    slowdown = slowdowns(source, time)
     sizes, place = np.unique(messages.size_bytes, return_inverse=True)
     of = np.array([max(int(one), 1).bit_length() - 1 for one in sizes])[place]
-    quantiles, slowdowns = [], []
+    quantiles, slower = [], []
     for k in np.unique(of).tolist():
         mine = np.flatnonzero(of == k)
         times = np.sort(time[mine])
         quantiles.append(_quantiles(times))
         if slowdown is not None:
-            slowdowns.append(_quantiles(np.sort(slowdown[mine])))
+            slower.append(_quantiles(np.sort(slowdown[mine])))
         total, busy = int(messages.size_bytes[mine].sum()), exact_sum(times)
         head["sizes"].append(
             {
@@ -47,8 +47,8 @@ def size_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
             }
         )
     columns: dict[str, Array] = {"size_quantiles": np.concatenate(quantiles)}
-    if slowdowns:
-        columns["size_slowdowns"] = np.concatenate(slowdowns)
+    if slower:
+        columns["size_slowdowns"] = np.concatenate(slower)
     return columns
 
 
@@ -57,7 +57,7 @@ def _quantiles(values: I64) -> I64:
     return values[at]
 
 
-def _slowdowns(source: ReportSource, time: I64) -> I64 | None:
+def slowdowns(source: ReportSource, time: I64) -> I64 | None:
     """Thousandths of what each message takes alone; None where some have no path that is known."""
     found, messages = source.columns, source.messages
     if messages is None or "pair_src" not in found:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import MessageRecords
+from cosim.results.spread import sent_over
 from cosim.results.store import run_columns
 from cosim.results.stored_run import StoredRun
 from cosim.results.summary import Summary
@@ -71,6 +72,16 @@ class ReportSource:
         ranks = int(np.diff(self.columns["job_ptr"])[job])
         mine = ends[ptr[job] : ptr[job + 1]].reshape(-1, max(ranks, 1)).max(axis=1)
         return np.concatenate([[self.summary.jobs[job].start_ps], mine]).astype(np.int64)
+
+    def reached(self, arrived: I64) -> I64:
+        """Bytes of each row that links brought to endpoints in each bin of the traffic, of those that
+        arrived whole then: int64[rows, bins].
+        """
+        found = self.columns
+        edges = np.arange(arrived.shape[1] + 1, dtype=np.int64) * int(found["traffic_bin_ps"])
+        last = found["link_dst"] < self.summary.num_endpoints
+        busy, rate = found["link_busy_ps"][:, last], found["link_rate_bps"][last]
+        return sent_over(arrived, busy, int(found["link_bin_ps"]), rate, edges, self.summary.end_ps)
 
 
 def source_of(run: RunInMemory | StoredRun) -> ReportSource:

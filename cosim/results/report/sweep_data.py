@@ -13,6 +13,7 @@ from cosim.errors import InputError, Location
 from cosim.files.folder import settle
 from cosim.files.text import read_text
 from cosim.results.measures import MEASURES
+from cosim.results.orders import letters
 from cosim.results.sweep import SweepRun, Trial
 
 TRIALS = "trials.csv"
@@ -46,6 +47,11 @@ def sweep_data(sweep: SweepRun, page_of: PageOf = no_run) -> dict[str, Any]:
         "cells": [
             _cell(sweep, labels, page_of) for labels in dict.fromkeys(run.labels for run in sweep.runs)
         ],
+        "letters": [
+            {"measure": k, "column": list(column), "of": letters(sweep, column, name)}
+            for k, name in enumerate(sweep.measures)
+            for column in sweep.columns
+        ],
     }
 
 
@@ -60,6 +66,7 @@ def _cell(sweep: SweepRun, labels: tuple[str, ...], page_of: PageOf) -> dict[str
             if trial.labels == labels and (at := page_of(trial))
         ],
         "count": max((cell.count for cell, _ in cells), default=0),
+        "counts": [cell.count for cell, _ in cells],
         "means": [None if math.isnan(cell.mean) else cell.mean / per for cell, per in cells],
         "halves": [None if cell.half_width is None else cell.half_width / per for cell, per in cells],
     }

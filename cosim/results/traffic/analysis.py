@@ -16,6 +16,8 @@ from cosim.results.traffic.periods import find_periods
 from cosim.results.traffic.ports import PortAnalysis, analyse_ports
 
 _BINS = 1 << 15
+_FEWEST = 4
+"""Transfers, of which a period is looked for."""
 _MOST_LAYERS = 8
 _SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 """Of the distributions that are told: percentiles."""
@@ -53,7 +55,8 @@ class PartAnalysis:
     skew
         The most that a host sent, over the mean of the part's hosts.
     patterns
-        What groups of hosts do, with most bytes first; groups alike stand for each other: (pattern, groups).
+        What groups of hosts do, with most bytes first: (pattern of the first, groups that have it). Bytes and
+        the share explained are those of all.
     """
 
     name: str
@@ -174,7 +177,7 @@ def _part(name: str, found: Transfers) -> PartAnalysis:
 
 
 def _periods(found: Transfers, start: int, end: int) -> tuple[FoundPeriod, ...]:
-    if end - start < _BINS:
+    if end - start < _BINS or len(found) < _FEWEST:
         return ()
     edges = np.linspace(start, end, _BINS + 1).astype(np.int64)
     width = (end - start) / _BINS
@@ -185,30 +188,16 @@ def _periods(found: Transfers, start: int, end: int) -> tuple[FoundPeriod, ...]:
 def _patterns(found: Transfers) -> list[tuple[Pattern, int]]:
     """Of each operation's groups, where operations are told, else of each group's whole traffic."""
     apart = found.only(found.src != found.dst)
-    alike: dict[tuple[str, int, int, float], tuple[Pattern, int]] = {}
-    bytes_of: dict[tuple[str, int, int, float], int] = {}
+    alike: dict[tuple[str, int], list[Pattern]] = {}
     for step in _split(apart.step):
-        one = apart.only(step)
-        for pattern in _of_groups(one):
-            key = pattern.name, len(pattern.order), pattern.size_bytes, round(pattern.explained, 6)
-            first, times = alike.get(key, (pattern, 0))
-            alike[key] = first, times + 1
-            bytes_of[key] = bytes_of.get(key, 0) + pattern.size_bytes
-    merged: dict[tuple[str, int], tuple[Pattern, int]] = {}
-    total: dict[tuple[str, int], float] = {}
-    explained: dict[tuple[str, int], float] = {}
-    for key, (pattern, times) in alike.items():
-        kind = key[:2]
-        merged[kind] = merged.get(kind, (pattern, 0))[0], merged.get(kind, (pattern, 0))[1] + times
-        total[kind] = total.get(kind, 0) + bytes_of[key]
-        explained[kind] = explained.get(kind, 0) + bytes_of[key] * pattern.explained
-    result = [
-        (
-            Pattern(one.name, one.order, explained[kind] / max(total[kind], 1), int(total[kind])),
-            times,
-        )
-        for kind, (one, times) in merged.items()
-    ]
+        for pattern in _of_groups(apart.only(step)):
+            alike.setdefault((pattern.name, len(pattern.order)), []).append(pattern)
+    result = []
+    for (name, _), same in alike.items():
+        size = sum(one.size_bytes for one in same)
+        explained = sum(one.size_bytes * one.explained for one in same) / max(size, 1)
+        groups = {tuple(sorted(one.order.tolist())) for one in same}
+        result.append((Pattern(name, same[0].order, explained, size), len(groups)))
     return sorted(result, key=lambda one: (-one[0].size_bytes, one[0].name))
 
 

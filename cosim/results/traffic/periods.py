@@ -30,6 +30,7 @@ _MOST_PERIODS = 1000
 _LEAST = 0.3
 _SURE = 0.85
 _MOST_JOBS = 4
+_MOST_MULTIPLES = 32
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def _candidates(signal: F64) -> list[tuple[float, float, float]]:
 
 def _best_multiple(correlation: F64, at: float, last: int) -> float:
     """The best correlation at 2, 3 ... times a lag."""
-    tips = [_peak_near(correlation, step * at, 0.5 * step) for step in range(2, int(last / at) + 1)]
+    most = min(int(last / at), _MOST_MULTIPLES)
+    tips = [_peak_near(correlation, step * at, 0.5 * step) for step in range(2, most + 1)]
     return max((tip[1] for tip in tips if tip is not None), default=0.0)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import cosim
-from cosim.experiment.store.reads import reading
 from cosim.experiment.store.runs import open_store
+from cosim.files.reads import reading
 from cosim.protocol import adapters
 from tests.adapters import ns3_worlds
 from tests.inputs import ROOT

@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,22 @@ from cosim.errors import InputError
 from cosim.experiment.store import question
 from cosim.experiment.store.place import place_of
 from cosim.experiment.store.question import question_of
-from cosim.experiment.store.runs import open_store
+from cosim.experiment.store.runs import NewRun, open_store
 from cosim.results.stored_run import StoredRun
 from tests.experiment.store.questions import SCENARIO, Count, write_sweep
+
+
+def test_a_sample_is_run_again(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    cosim.run(write_sweep(tmp_path), store=store)
+    done = CliRunner().invoke(app, ["runs", "check", "--store", store, "--sample", "3"])
+    assert (done.exit_code, done.stdout) == (0, "3 of 3 runs come to the same again; 4 are stored\n")
+    opened = open_store(store)
+    entry = opened.entries()[0][0]
+    opened.keep(NewRun(replace(entry, digest="0" * 32), {}))
+    done = CliRunner().invoke(app, ["runs", "check", "--store", store])
+    assert done.exit_code == 1
+    assert f"{entry.id} has the digest {'0' * 32}, and now comes to {entry.digest}" in done.output
 
 
 @pytest.mark.parametrize("where", ["store", "memory://runs"])

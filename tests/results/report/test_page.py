@@ -235,7 +235,19 @@ def test_a_sweep_is_shown_with_its_cells(opened: Opened, tmp_path: Path) -> None
     text = page.inner_text("#sweep")
     for mean in (cell["mean"] for cell in done.to_json()["cells"]):
         assert f"{float(f'{mean:.5g}'):g}" in text
-    assert page.locator("#sweep polyline").count() == 4
+    assert page.locator("#sweep .panels g circle").count() == 8  # a cell in a panel of each measure
+    for group in range(2):
+        panel = page.locator("#sweep .panels").first.locator("svg").nth(group)
+        drawn = panel.locator("circle").evaluate_all(
+            "all => all.map((one) => Number(one.getAttribute('cx')))"
+        )
+        assert drawn == sorted(drawn)  # the best first
+    first = page.locator("#sweep td").first
+    before = first.inner_text()
+    page.locator("#sweep th button").nth(3).click()
+    page.locator("#sweep th button").nth(3).click()
+    assert page.locator("#sweep th").nth(3).get_attribute("aria-sort") == "descending"
+    assert first.inner_text() != before
     assert opened.wrong == []
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cosim
 from cosim.errors import InputError
+from cosim.results.orders import better, letters
 from cosim.results.report.sweep_data import load_sweep, sweep_data
+from cosim.results.sweep import SweepRun, Trial
 
 TEXT = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
@@ -41,3 +44,29 @@ def test_another_file_is_refused_in_a_line(tmp_path: Path, text: str) -> None:
         load_sweep(tmp_path)
     assert "\n" not in caught.value.message
     assert "trials.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_choices_share_a_letter_where_no_test_tells_them_apart(seed: int) -> None:
+    drawn = np.random.default_rng(seed)
+    labels = tuple("abcdefg")
+    means = drawn.integers(1, 6, len(labels))
+    runs = tuple(
+        Trial((label,), k, {"iteration": float(mean + noise)}, "")
+        for label, mean in zip(labels, means, strict=True)
+        for k, noise in enumerate(drawn.normal(0, 0.6, 4))
+    )
+    done = SweepRun("letters", (("choice", labels),), ("iteration",), runs)
+    found = letters(done, (), "iteration")
+    for one in labels:
+        for two in labels:
+            apart = one != two and better(done, one, two, (), "iteration") != 0
+            assert apart == (not {*found[one]} & {*found[two]})
+    assert "a" in found[done.order((), "iteration")[0]]
+
+
+def test_of_one_seed_nothing_is_told_apart() -> None:
+    runs = tuple(Trial((label,), 0, {"iteration": float(k)}, "") for k, label in enumerate("ab"))
+    done = SweepRun("one", (("choice", ("a", "b")),), ("iteration",), runs)
+    assert letters(done, (), "iteration") == {}
+    assert [one["of"] for one in sweep_data(done)["letters"]] == [{}]

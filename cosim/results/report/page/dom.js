@@ -61,6 +61,36 @@ export function table(columns, rows) {
   return el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
 }
 
+/**
+ * A table that is sorted by a click on a column's title, and shows the rows that have the words in them.
+ * @param {Array<object>} columns as {@link table} takes them
+ * @param {Array<{cells: Child[], values: Array<string|number|null>}>} rows `values` are what is sorted by
+ */
+export function sortedTable(columns, rows) {
+  let [by, up] = [-1, true];
+  let shown = [];
+  const place = el("div", {});
+  const words = el("input", { type: "search", placeholder: "Filter", "aria-label": "Filter rows", oninput: () => filter() });
+  const filter = () => {
+    const wanted = words.value.toLowerCase().split(/\s+/);
+    [...place.querySelectorAll("tbody tr")].forEach((row) => (row.hidden = !wanted.every((word) => row.textContent.toLowerCase().includes(word))));
+  };
+  const order = (a, b) => {
+    const [one, other] = up ? [a.values[by], b.values[by]] : [b.values[by], a.values[by]];
+    if (one === null || other === null) return (a.values[by] === null) - (b.values[by] === null);
+    return typeof one === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
+  };
+  const draw = () => {
+    shown = by < 0 ? rows : [...rows].sort(order);
+    const heads = columns.map((column, k) => ({ ...column, title: el("button", { type: "button", class: "plain", onclick: () => ([by, up] = [k, by === k ? !up : true], draw()) }, column.title, by === k ? (up ? " ▲" : " ▼") : "") }));
+    place.replaceChildren(table(heads, shown));
+    place.querySelectorAll("th").forEach((th, k) => k === by && th.setAttribute("aria-sort", up ? "ascending" : "descending"));
+    filter();
+  };
+  draw();
+  return el("div", {}, rows.length > 8 && el("p", {}, words), place);
+}
+
 /** A button. */
 export function button(text, title, onclick) {
   return el("button", { type: "button", title, onclick }, text);

@@ -3,19 +3,47 @@
  * @module sweep
  */
 
-import { doubtful, el, section, svg, table } from "report/dom.js";
+import { doubtful, el, section, sortedTable, svg } from "report/dom.js";
 import { csvButton, svgButton } from "report/save.js";
+
+const FEW = 3; // seeds: an interval of two is thirteen times their spread
 
 /** @param {object} data */
 export function sweep(data) {
   const { axes, measures, cells } = data.sweep;
-  const columns = [...axes.map((axis) => ({ title: axis.name, text: true })), { title: "runs", text: true }, ...measures.map((one) => ({ title: `${one.name}${one.unit ? `, ${one.unit}` : ""}` }))];
-  const row = (cell) => ({ cells: [...cell.labels.slice(0, -1), marked(cell), opened(cell), ...cell.means.map((mean, k) => number(mean, cell.halves[k]))] });
+  const columns = [...new Map(cells.map((cell) => [JSON.stringify(cell.labels.slice(1)), cell.labels.slice(1)])).values()];
+  const groups = columns.map((column) => ({ column, cells: cells.filter((cell) => JSON.stringify(cell.labels.slice(1)) === JSON.stringify(column)) }));
+  const all = { axes, measures, groups, letters: lettersOf(data.sweep) };
   const doubts = cells.filter((cell) => cell.doubtful);
-  const rows = () => [[...axes.map((axis) => axis.name), "runs", ...measures.map((one) => one.name)], ...cells.map((cell) => [...cell.labels, cell.count, ...cell.means])];
-  return section("sweep", "Sweep", data.sweep.said, csvButton("sweep", rows),
+  return section("sweep", "Sweep", data.sweep.said, csvButton("sweep", () => rows(all)),
     doubts.length > 0 && doubtful(doubts.map((cell) => [cell.labels.join(", "), cell.doubtful])),
-    el("div", { class: "two" }, measures.map((measure, k) => heat(axes, cells, measure, k))), measures.length > 1 && front(measures, cells), axes.length + measures.length > 2 && parallel(axes, measures, cells), el("h3", {}, "Every cell"), table(columns, cells.map(row)));
+    best(all), measures.map((_, k) => panels(all, k)), measures.length > 1 && fronts(all), el("h3", {}, "Every cell"), every(all));
+}
+
+/** `letters(measure, column, label)`: what it has of the groups that can't be told apart. */
+function lettersOf({ letters }) {
+  const found = new Map(letters.map((one) => [`${one.measure}|${JSON.stringify(one.column)}`, one.of]));
+  return (measure, column, label) => found.get(`${measure}|${JSON.stringify(column)}`)?.[label] ?? "";
+}
+
+/** Cells of a group that have a measure, the best first. */
+function ranked({ measures }, group, k) {
+  const sign = measures[k].more_is_better ? -1 : 1;
+  return group.cells.filter((cell) => cell.means[k] !== null).sort((a, b) => sign * (a.means[k] - b.means[k]));
+}
+
+/** Which is best by the first measure, and which can't be told from it. */
+function best(all) {
+  if (all.axes[0].labels.length < 2) return null;
+  const lines = all.groups.slice(0, 6).map((group) => {
+    const order = ranked(all, group, 0);
+    if (order.length < 2) return null;
+    const mine = all.letters(0, group.column, order[0].labels[0]);
+    const alike = order.slice(1).filter((cell) => [...all.letters(0, group.column, cell.labels[0])].some((one) => mine.includes(one))).map((cell) => cell.labels[0]);
+    const sure = !mine ? "; of one seed each, so not how sure" : alike.length ? `, not told apart from ${alike.slice(0, 4).join(", ")}${alike.length > 4 ? ` and ${alike.length - 4} more` : ""}` : ", better than every other (95 %)";
+    return `${group.column.length ? `${group.column.join(", ")}: ` : ""}${order[0].labels[0]}${order[0].doubtful ? " (doubtful)" : ""} has the best ${all.measures[0].name}, ${number(order[0], 0)}${unit(all.measures[0])}${sure}.`;
+  }).filter(Boolean);
+  return lines.map((line, k) => el("p", { class: k ? "" : "said" }, line));
 }
 
 /** The last of its labels, with a mark where the cell is doubtful. */
@@ -27,89 +55,101 @@ function opened(cell) {
   return el("span", {}, `${cell.count}: `, cell.runs.map((run, k) => [k > 0 && ", ", el("a", { href: run.at }, `seed ${run.seed}`)]));
 }
 
-/** A mean, and half of its interval where that shows in the digits written. */
-const number = (mean, half) => (mean === null ? "-" : `${Number(mean.toPrecision(5))}${half > 1e-5 * Math.abs(mean) ? ` ± ${Number(half.toPrecision(2))}` : ""}`);
+const unit = (measure) => (measure.unit ? ` ${measure.unit}` : "");
+const round = (value, digits = 5) => String(Number(value.toPrecision(digits)));
 
-/** A heat map: the first axis down, all others across; the darker the more. */
-function heat(axes, cells, measure, k) {
-  const [down, across] = [axes[0].labels, [...new Set(cells.map((cell) => cell.labels.slice(1).join(", ")))]];
-  const values = cells.map((cell) => cell.means[k]).filter((one) => one !== null);
-  if (!values.length) return null;
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const [left, wide, tall] = [220, Math.min(110, 900 / across.length), 30];
-  const head = [axes[0].name, axes.length > 1 && `${axes.slice(1).map((axis) => axis.name).join(", ")} →`].filter(Boolean).join(" ↓   ");
-  const words = { "font-family": "system-ui, sans-serif", "font-size": 11, fill: "var(--ink)" };
-  const node = svg("svg", { viewBox: `0 0 ${left + wide * across.length + 4} ${tall * down.length + 28}`, role: "img", style: `max-width:${left + wide * across.length + 4}px;width:100%` },
-    svg("text", { ...words, fill: "var(--soft)", x: left - 8, y: 14, "text-anchor": "end" }, head),
-    across.map((name, x) => svg("text", { ...words, fill: "var(--soft)", x: left + wide * (x + 0.5), y: 14, "text-anchor": "middle" }, name)),
-    down.map((name, y) => svg("text", { ...words, x: left - 8, y: 24 + tall * (y + 0.6), "text-anchor": "end" }, name)),
-    cells.map((cell) => {
-      const [x, y, mean] = [across.indexOf(cell.labels.slice(1).join(", ")), down.indexOf(cell.labels[0]), cell.means[k]];
-      const share = mean === null ? 0 : high > low ? (mean - low) / (high - low) : 0.5;
-      const drawn = [svg("rect", { x: left + wide * x + 1, y: 23 + tall * y, width: wide - 2, height: tall - 2, rx: 3, fill: "var(--accent)", "fill-opacity": (0.08 + 0.52 * share).toFixed(3) }),
-        svg("text", { ...words, x: left + wide * (x + 0.5), y: 24 + tall * (y + 0.6), "text-anchor": "middle" }, number(mean, 0))];
-      return cell.runs.length ? svg("a", { href: cell.runs[0].at }, svg("title", {}, `Open ${cell.labels.join(", ")}, seed ${cell.runs[0].seed}`), drawn) : drawn;
+/** A mean, and half of its interval where that shows in the digits written and there are seeds enough for one. */
+function number(cell, k) {
+  if (cell.means[k] === null) return "-";
+  const [mean, half] = [cell.means[k], cell.halves[k]];
+  if (!(half > 1e-5 * Math.abs(mean))) return round(mean);
+  return cell.counts[k] < FEW ? `${round(mean)} (${cell.counts[k]} seeds: too few for an interval)` : `${round(mean)} ± ${round(half, 2)}`;
+}
+
+/** A panel for each choice on the other axes, with a scale of its own: the first axis' choices, best first, with intervals. */
+function panels(all, k) {
+  const { measures, groups } = all;
+  const drawn = groups.map((group) => panel(all, group, k)).filter(Boolean);
+  if (!drawn.length) return null;
+  const seeds = groups.some((group) => group.cells.some((cell) => all.letters(k, group.column, cell.labels[0])));
+  return el("div", {}, el("h3", {}, named(measures[k])),
+    seeds && el("p", { class: "note" }, "Best first. Choices that share a letter can't be told apart, seed by seed (95 %, paired); lines are intervals of each by itself."),
+    el("div", { class: "panels" }, drawn));
+}
+
+function panel(all, group, k) {
+  const order = ranked(all, group, k);
+  if (!order.length) return null;
+  const ends = order.flatMap((cell) => (cell.halves[k] && cell.counts[k] >= FEW ? [cell.means[k] - cell.halves[k], cell.means[k] + cell.halves[k]] : [cell.means[k]]));
+  const [low, high] = [Math.min(0, ...ends), Math.max(...ends, 0)];
+  const [wide, left, right, tall] = [420, 130, 118, 19];
+  const x = (value) => left + ((value - low) / (high - low || 1)) * (wide - left - right);
+  const words = { "font-family": "system-ui, sans-serif", "font-size": 11.5, fill: "var(--ink)" };
+  const short = (text) => (text.length > 20 ? `${text.slice(0, 19)}…` : text);
+  const node = svg("svg", { viewBox: `0 0 ${wide} ${tall * order.length + 26}`, width: wide, height: tall * order.length + 26, role: "img", "aria-label": `${named(all.measures[k])} ${group.column.join(", ")}` },
+    svg("text", { ...words, "font-weight": 600, x: 0, y: 13 }, group.column.join(", ")),
+    svg("line", { x1: x(0), x2: x(0), y1: 20, y2: tall * order.length + 22, stroke: "var(--rule)" }),
+    order.map((cell, row) => {
+      const [y, mean, half] = [22 + tall * (row + 0.5), cell.means[k], cell.halves[k]];
+      const letters = all.letters(k, group.column, cell.labels[0]);
+      const parts = [svg("title", {}, `${cell.labels.join(", ")}: ${number(cell, k)}${unit(all.measures[k])}`),
+        svg("text", { ...words, x: left - 8, y: y + 4, "text-anchor": "end" }, short(cell.labels[0])),
+        svg("line", { x1: x(0), x2: x(mean), y1: y, y2: y, stroke: "var(--accent-soft)", "stroke-width": 7 }),
+        half && cell.counts[k] >= FEW && svg("line", { x1: x(mean - half), x2: x(mean + half), y1: y, y2: y, stroke: "var(--ink)", "stroke-width": 1.2 }),
+        svg("circle", { cx: x(mean), cy: y, r: 3.4, fill: "var(--accent)" }),
+        svg("text", { ...words, x: wide - right + 10, y: y + 4 }, `${round(mean, 4)}${unit(all.measures[k])}`),
+        svg("text", { ...words, x: wide, y: y + 4, "text-anchor": "end", fill: "var(--soft)" }, letters)];
+      return cell.runs.length ? svg("a", { href: cell.runs[0].at }, parts) : svg("g", {}, parts);
     }));
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, named(measure)), svgButton(`sweep-${measure.name}`, () => node)), node);
+  return el("div", {}, node, el("div", { class: "tools" }, svgButton(`sweep-${all.measures[k].name}${group.column.length ? `-${group.column.join("-")}` : ""}`, () => node)));
 }
 
-/** Parallel coordinates: a line for each cell, through its choice on each axis and its value of each measure. */
-function parallel(axes, measures, cells) {
-  const scales = [...axes.map((axis, k) => choices(axis, k)), ...measures.map((measure, k) => values(measure, k, cells))];
-  const [wide, high, top] = [1060, 300, 40];
-  const side = Math.max(90, 16 + 6 * Math.max(...axes[0].labels.map((label) => label.length)));
-  const x = (k) => side + (k / (scales.length - 1)) * (wide - side - 90);
-  const y = (share) => top + (1 - share) * (high - top - 20);
-  const words = { "font-family": "system-ui, sans-serif", "font-size": 11, stroke: "var(--paper)", "stroke-width": 4, "paint-order": "stroke" };
-  const first = scales[axes.length];
-  const lines = cells.filter((cell) => cell.means.every((mean) => mean !== null)).map((cell) => {
-    const better = measures[0].more_is_better ? first.share(cell) : 1 - first.share(cell);
-    const points = scales.map((scale, k) => `${x(k)},${y(scale.share(cell))}`).join(" ");
-    const said = [...cell.labels, ...measures.map((one, k) => `${one.name} ${number(cell.means[k], cell.halves[k])}${one.unit ? ` ${one.unit}` : ""}`)].join(", ");
-    return svg("polyline", { class: "line", points, fill: "none", stroke: "var(--accent)", "stroke-width": 1 + 1.6 * better, "stroke-opacity": (0.25 + 0.75 * better).toFixed(3), tabindex: cells.length <= 200 ? 0 : null }, svg("title", {}, said));
-  });
-  const rules = scales.map((scale, k) => [
-    svg("line", { x1: x(k), x2: x(k), y1: top - 4, y2: high - 16, stroke: "var(--rule)", "stroke-width": 1.5 }),
-    svg("text", { ...words, fill: "var(--ink)", x: x(k), y: 16, "text-anchor": "middle", "font-weight": 600 }, scale.name),
-    scale.marks.map(([share, text]) => svg("text", { ...words, fill: "var(--soft)", x: x(k) + (k === scales.length - 1 ? 8 : -8), y: y(share) + (k > 0 && k < scales.length - 1 ? -5 : 4), "text-anchor": k === scales.length - 1 ? "start" : "end" }, text)),
-  ]);
-  const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": "Parallel coordinates", style: "width:100%" }, lines, rules);
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, `Every cell as a line, the stronger the better its ${measures[0].name}`), svgButton("parallel", () => node)), el("div", { class: "map plain" }, node));
+/** Every cell as a row, to sort and to filter. */
+function every(all) {
+  const { axes, measures, groups } = all;
+  const columns = [...axes.map((axis) => ({ title: axis.name, text: true })), { title: "runs", text: true },
+    ...measures.flatMap((one) => [{ title: `${one.name}${one.unit ? `, ${one.unit}` : ""}` }, { title: "group", text: true, optional: true }])];
+  return sortedTable(columns, groups.flatMap((group) => group.cells.map((cell) => {
+    const letters = (k) => all.letters(k, group.column, cell.labels[0]);
+    return {
+      cells: [...cell.labels.slice(0, -1), marked(cell), opened(cell), ...measures.flatMap((_, k) => [number(cell, k), letters(k)])],
+      values: [...cell.labels, cell.count, ...measures.flatMap((_, k) => [cell.means[k], letters(k)])],
+    };
+  })));
 }
 
-function choices(axis, k) {
-  const at = (label) => (axis.labels.length > 1 ? axis.labels.indexOf(label) / (axis.labels.length - 1) : 0.5);
-  return { name: axis.name, share: (cell) => at(cell.labels[k]), marks: axis.labels.map((label) => [at(label), label]) };
+function rows({ axes, measures, groups, letters }) {
+  const names = measures.flatMap((one) => [`${one.name}${one.unit ? `_${one.unit}` : ""}`, `${one.name}_half_ci95${one.unit ? `_${one.unit}` : ""}`, `${one.name}_group`]);
+  return [[...axes.map((axis) => axis.name), "runs", ...names], ...groups.flatMap((group) => group.cells.map((cell) =>
+    [...cell.labels, cell.count, ...measures.flatMap((_, k) => [cell.means[k], cell.halves[k], letters(k, group.column, cell.labels[0])])]))];
 }
 
-function values(measure, k, cells) {
-  const all = cells.map((cell) => cell.means[k]).filter((one) => one !== null);
-  const [low, high] = [Math.min(...all), Math.max(...all)];
-  const share = (cell) => (high > low ? (cell.means[k] - low) / (high - low) : 0.5);
-  return { name: `${measure.name}${measure.unit ? `, ${measure.unit}` : ""}`, share, marks: high > low ? [[0, number(low, 0)], [1, number(high, 0)]] : [[0.5, number(low, 0)]] };
+/** The first two measures against each other, within each choice on the other axes: others are other questions. */
+function fronts({ measures, groups }) {
+  const drawn = groups.slice(0, 6).map((group) => front(measures, group)).filter(Boolean);
+  return drawn.length > 0 && el("div", {}, el("h3", {}, "What no other beats in both (filled)"), el("div", { class: "panels" }, drawn));
 }
 
-/** The first two measures against each other; what no other cell beats in both is filled. */
-function front(measures, cells) {
-  const points = cells.map((cell) => ({ label: cell.labels.join(", "), x: cell.means[0], y: cell.means[1] })).filter((one) => one.x !== null && one.y !== null);
+function front(measures, { column, cells }) {
+  const points = cells.map((cell) => ({ label: cell.labels[0], x: cell.means[0], y: cell.means[1] })).filter((one) => one.x !== null && one.y !== null);
   if (points.length < 2) return null;
   const better = (a, b, k) => (measures[k].more_is_better ? a >= b : a <= b);
   const beaten = (one) => points.some((other) => other !== one && better(other.x, one.x, 0) && better(other.y, one.y, 1) && (other.x !== one.x || other.y !== one.y));
   if (new Set(points.map((one) => one.x)).size < 2 || new Set(points.map((one) => one.y)).size < 2) return null;
-  const [wide, high, left, below] = [640, 320, 70, 40];
+  const [wide, high, left, below] = [420, 260, 60, 40];
   const range = (values) => [Math.min(...values), Math.max(...values)];
   const [[x0, x1], [y0, y1]] = [range(points.map((one) => one.x)), range(points.map((one) => one.y))];
-  const x = (one) => left + 14 + ((one - x0) / (x1 - x0 || 1)) * (wide - left - 160);
+  const x = (one) => left + 14 + ((one - x0) / (x1 - x0 || 1)) * (wide - left - 110);
   const y = (one) => 16 + (1 - (one - y0) / (y1 - y0 || 1)) * (high - below - 40);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11 };
-  const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, style: `max-width:${wide}px;width:100%`, role: "img" },
+  const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img" },
     points.map((one) => svg("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: beaten(one) ? "none" : "var(--accent)", stroke: "var(--accent)" }, svg("title", {}, one.label))),
     apart(points.filter((one) => !beaten(one)).map((one) => ({ x: x(one.x) + 9, y: y(one.y) + 4, text: one.label }))).map((one) => svg("text", { ...words, fill: "var(--ink)", x: one.x, y: one.y }, one.text)),
-    ...[[x(x0), x0], [x(x1), x1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: at, y: high - 26, "text-anchor": "middle" }, number(value, 0))),
-    ...[[y(y0), y0], [y(y1), y1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: left, y: at + 4, "text-anchor": "end" }, number(value, 0))),
+    ...[[x(x0), x0], [x(x1), x1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: at, y: high - 26, "text-anchor": "middle" }, round(value, 4))),
+    ...[[y(y0), y0], [y(y1), y1]].map(([at, value]) => svg("text", { ...words, fill: "var(--soft)", x: left, y: at + 4, "text-anchor": "end" }, round(value, 4))),
     svg("text", { ...words, fill: "var(--soft)", x: left, y: high - 8 }, `${named(measures[0])} →`),
     svg("text", { ...words, fill: "var(--soft)", x: 12, y: high - 30, transform: `rotate(-90 12 ${high - 30})` }, `${named(measures[1])} →`));
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, "What no other beats in both (filled)"), svgButton("front", () => node)), node);
+  return el("div", {}, el("p", { class: "note" }, column.join(", ")), node, el("div", { class: "tools" }, svgButton(`front-${column.join("-")}`, () => node)));
 }
 
 const named = (measure) => `${measure.text}${measure.unit ? `, ${measure.unit}` : ""}`;

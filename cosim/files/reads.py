@@ -1,20 +1,20 @@
-"""Which files a run reads: what Python opens and lists meanwhile.
+"""Which files a run reads: what Python opens and lists meanwhile, in whatever thread.
 
 A scenario names files, those name others, plug-ins open what they like: what was read is known for certain
 only by watching. So a run is stored with the state of every file that it read, and it answers a question
-again while all of them are as they were (as ccache's manifests have it). A file that was looked for and
-wasn't there, in a folder that wasn't listed, is not noticed when it comes.
+again while all of them are as they were (as ccache's manifests have it). What a plug-in may read past
+Python's own ``open`` is not seen here: :mod:`cosim.experiment.store.closed` looks for that in its source.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -27,23 +27,35 @@ _CACHES = (".nbi", ".nbc", ".pyc")
 """Files of compiled code, of a plug-in's too: any run may write them."""
 
 
+PLUGINS: set[str] = set()
+"""Files of plug-ins, and folders of those that come in packages."""
+_IMPORTS = "<frozen importlib._bootstrap_external>"
+"""Looks for modules: what an import finds is read, too."""
+_SYSTEM = ("/proc/", "/sys/", "/dev/")
+"""What lies there is no file: it says something else each time."""
+
+
 @dataclass
 class Reads:
-    """Paths, as they were given: files that were opened for reading, or for writing, folders listed."""
+    """Absolute paths: files that were opened for reading, or made here, folders listed.
+
+    ``unclear``: what a plug-in did to a file after which nobody knows what it read; empty: nothing.
+    """
 
     opened: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
     listed: set[str] = field(default_factory=set)
+    unclear: str = ""
 
     def states(self, base: Path) -> dict[str, str]:
-        """The state of what was read and is still there, by its path from ``base`` (absolute outside of it).
+        """The state of what was read, by its path from ``base`` (absolute outside of it).
 
-        What belongs to Python, its packages or the system is left out: the version stands for it.
+        What belongs to Python or its packages is left out: the version stands for it.
         """
         files = self._files()
-        folders = {_absolute(path) for path in self.listed} - {_absolute(path) for path in sys.path}
+        folders = {_absolute(path) for path in self.listed}
         root = base.resolve()
-        found = [path for path in files if path.is_file()]
+        found = [path for path in files if not path.is_dir()]
         found += [path for path in folders if path.is_dir() and not _is_installed(path)]
         named = {_from(root, path): state(path) for path in found}
         return dict(sorted(named.items()))
@@ -53,31 +65,47 @@ class Reads:
         return any(path.stat().st_mtime > time_s for path in self._files() if path.is_file())
 
     def _files(self) -> set[Path]:
-        files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.written}
+        files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.own}
         ours = {path for path in files if path.suffix in _CACHES or path.name in (MANIFEST, SWAP)}
         return {path for path in files - ours if not _is_installed(path)}
 
+    def note_open(self, place: str, flags: int) -> None:
+        """A file is about to be opened."""
+        if place.startswith(_SYSTEM):
+            if _by_plugin():
+                self.unclear = f"opens {place}"
+        elif not flags & _WRITES:
+            # One that isn't there counts where a plug-in looks for it: when it comes the run is another.
+            if place not in self.own and (os.path.exists(place) or _by_plugin()):  # noqa: PTH110 - bare text
+                self.opened.add(place)
+        elif place in self.opened or not (flags & os.O_TRUNC or not os.path.exists(place)):  # noqa: PTH110
+            if _by_plugin():
+                self.unclear = f"writes {place}, which it may read, too"
+        else:
+            self.own.add(place)
 
-_reads: ContextVar[Reads | None] = ContextVar("reads", default=None)
+
+_active: list[Reads] = []
 
 
 @contextmanager
 def reading() -> Iterator[Reads]:
-    """Note what this thread reads inside."""
+    """Note what this process reads inside, in all its threads: too much rather than too little."""
     _watch()
     reads = Reads()
-    before = _reads.set(reads)
+    _active.append(reads)
     try:
         yield reads
     finally:
-        _reads.reset(before)
+        _active[:] = [one for one in _active if one is not reads]
 
 
 def note(read: Iterable[Path], own: Iterable[Path] = ()) -> None:
     """Files that another process read for who asks; ``own``: a cache's, which stand for others."""
-    if (reads := _reads.get()) is not None:
-        reads.opened.update(map(str, read))
-        reads.written.update(map(str, own))
+    reads, owned = [*map(str, read)], [*map(str, own)]
+    for one in _active:
+        one.opened.update(reads)
+        one.own.update(owned)
 
 
 def are_current(states: Mapping[str, str], base: Path) -> bool:
@@ -112,31 +140,45 @@ def _watch() -> None:
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in ("open", "os.listdir", "os.scandir") or (reads := _reads.get()) is None:
+    if not _active or event not in ("open", "os.listdir", "os.scandir", "os.rename"):
         return
-    path = arguments[0]
-    if not isinstance(path, str | os.PathLike):  # a descriptor: what it is of was opened before
+    path = arguments[1 if event == "os.rename" else 0]
+    if path is None:
+        path = "."
+    elif not isinstance(path, str | bytes | os.PathLike):  # a descriptor: what it is of was opened before
         return
-    place = os.fspath(path)
-    if not isinstance(place, str):
-        place = os.fsdecode(place)
-    if event != "open":
-        reads.listed.add(place)
-    elif arguments[2] & _WRITES:
-        reads.written.add(place)
-    else:
-        reads.opened.add(place)
+    # Where it is now: the working folder may be another when somebody looks.
+    place = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - bare text, in every open
+    for reads in _active:
+        if event == "open":
+            reads.note_open(place, arguments[2])
+        elif event == "os.rename":
+            if place not in reads.opened:
+                reads.own.add(place)
+        elif inspect.currentframe().f_back.f_code.co_filename != _IMPORTS:  # type: ignore[union-attr]
+            reads.listed.add(place)
+
+
+def _by_plugin() -> bool:
+    """Whether a plug-in's own lines are at work, in this thread."""
+    here = inspect.currentframe()
+    while here is not None:
+        name = here.f_code.co_filename
+        if name in PLUGINS or any(name.startswith(one) for one in PLUGINS if one.endswith(os.sep)):
+            return True
+        here = here.f_back
+    return False
 
 
 @cache
 def _installed() -> tuple[Path, ...]:
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     # Of a checkout; the simulator's build in the question stands for them, wherever they lie.
     adapters = [package.parent / "adapters", package.parent / "proto"]
     paths = [Path(one) for one in sysconfig.get_paths().values()]
     packages = [Path(one) for one in sys.path if one.endswith(("site-packages", "dist-packages"))]
-    system = [Path(one) for one in ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib")]
-    return tuple(one.resolve() for one in (package, *adapters, Path(sys.prefix), *paths, *packages, *system))
+    system = [Path(one) for one in ("/proc", "/sys", "/dev", "/lib")]
+    return tuple(one.resolve() for one in (package, *adapters, *paths, *packages, *system))
 
 
 def _is_installed(path: Path) -> bool:

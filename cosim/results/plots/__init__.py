@@ -1,0 +1,1 @@
+"""Figures for print: what runs are asked, as lines with units, and drawn by matplotlib."""

@@ -1,0 +1,85 @@
+"""``cosim analyse``: pages, files, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import cosim
+from cosim.cli import app
+from cosim.errors import InputError
+
+RING = """
+topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 500ns}
+network: fair_share
+record: {messages: npz}
+jobs: [{iterations: 4, workload: {kind: collective, collective: all_reduce, ranks: 8, size: 8MB}}]
+"""
+
+
+def analyse(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(app, ["analyse", *map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    cosim.run(cosim.loads(RING), out=folder / "run")
+    return folder / "run"
+
+
+def test_files_have_what_the_page_says(run: Path, tmp_path: Path) -> None:
+    page = analyse(run, "--out", tmp_path / "out")
+    assert "ring" in page
+    assert (tmp_path / "out" / "page.txt").read_text() == page
+    with (tmp_path / "out" / "pairs.csv").open() as file:
+        pairs = list(csv.DictReader(file))
+    # 2 (N - 1) / N of the buffer to each neighbour, in each of four iterations.
+    assert [int(row["size_bytes"]) for row in pairs] == [4 * 14 * 1_000_000] * 8
+    with (tmp_path / "out" / "over_time.csv").open() as file:
+        assert sum(int(row["size_bytes"]) for row in csv.DictReader(file)) == 8 * 4 * 14 * 1_000_000
+    value = json.loads((tmp_path / "out" / "analysis.json").read_text())
+    assert value["analyses"][0]["parts"][0]["patterns"][0]["name"] == "ring"
+
+
+def test_a_run_beside_itself_and_beside_its_scenario_is_the_same(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "ring.yaml").write_text(RING)
+    for arguments in ((run, run), (run, "--against", tmp_path / "ring.yaml")):
+        (one,) = json.loads(analyse(*arguments, "--json"))["beside"]
+        assert (one["bytes_ratio"], one["cosine"], one["ks"], one["wasserstein"]) == (
+            1,
+            pytest.approx(1),
+            0,
+            0,
+        )
+
+
+def test_twice_the_bytes_in_twice_the_time_is_said(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "ring.yaml").write_text(RING)
+    page = analyse(run, "--against", tmp_path / "ring.yaml", "--set", "jobs[0].workload.size=4MB")
+    assert "2 times the bytes, between the same pairs" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing"], "nothing: No such file"),
+        ([".", "--set", "seed=1"], "--set changes the scenario of --against"),
+        ([Path(__file__).parent], "neither a run nor a folder of NCCL Inspector's"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(arguments: list[str | Path], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        analyse(*arguments)
+
+
+def test_a_run_without_messages_says_what_to_do(tmp_path: Path) -> None:
+    cosim.run(cosim.loads(RING.replace("record: {messages: npz}", "")), out=tmp_path / "run")
+    with pytest.raises(InputError, match=r"record\.messages=npz"):
+        analyse(tmp_path / "run")
