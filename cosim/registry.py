@@ -67,6 +67,9 @@ GROUPS = {
     "cosim.schedulers": PluginGroup("scheduler", "cosim.cluster.schedulers.contract:Scheduler"),
     "cosim.memories": PluginGroup("memory", "cosim.memory.contract:MemorySpec"),
     "cosim.executors": PluginGroup("executor", "cosim.experiment.executors.contract:Executor"),
+    "cosim.communications": PluginGroup(
+        "communication library", "cosim.formats.pytorch.libraries:CommunicationLibrary"
+    ),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
 }
 """Every group of entry points."""
