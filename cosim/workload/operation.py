@@ -22,6 +22,8 @@ COMM_STREAM = "comm"
 CPU_STREAM = "cpu"
 MEMORY_STREAM = "memory"
 NO_STREAM = ""
+COMMUNICATION = "communication"
+"""Phase of a computation that stands for communication of a known time."""
 
 LOAD, STORE = ACCESSES = ("load", "store")
 """What an access to remote memory does."""
@@ -90,7 +92,8 @@ class Operation:
     channel
         SEND: messages of one (source, destination, channel) go in order; a routing may choose by it.
     phase
-        ``forward``, ``backward``, ``optimizer`` ...: for reports only.
+        ``forward``, ``backward``, ``optimizer`` ...: for reports only. Of COMPUTE ``communication``: reports
+        count it as such, with the time that it was measured to take.
     access
         MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
     ahead
