@@ -2,7 +2,7 @@
 
 A program is the operations of one class of ranks. An operation is started when its dependencies have
 ended and its stream is free; of several that could start, the lowest-numbered of the earliest iteration goes
-first (Chakra's feeder issues so), but after those that are ``ahead``. One operation runs at a time on a stream of a rank; ``stream=""`` has no
+first (Chakra's feeder issues so), unless operations take turns (:attr:`Operation.ahead`). One operation runs at a time on a stream of a rank; ``stream=""`` has no
 limit (RECV).
 To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
 
@@ -94,7 +94,8 @@ class Operation:
     access
         MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
     ahead
-        It goes before others of its stream that could start, also those of earlier iterations.
+        Above 0 it takes turns with those of its stream that have 0: so many go first, then one of those and one
+        of these, whoever waits. The last of those without go one after another.
 
     Examples
     --------
@@ -124,7 +125,7 @@ class Operation:
     phase: str = ""
     lagged: tuple[tuple[int, int], ...] = ()
     access: str = ""
-    ahead: bool = False
+    ahead: int = 0
 
 
 @dataclass(frozen=True, eq=False)
