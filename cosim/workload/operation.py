@@ -2,8 +2,8 @@
 
 A program is the operations of one class of ranks. An operation is started when its dependencies have
 ended and its stream is free; of several that could start, the lowest-numbered of the earliest iteration goes
-first (Chakra's feeder issues so), unless operations take turns (:attr:`Operation.ahead`). One operation runs at a time on a stream of a rank; ``stream=""`` has no
-limit (RECV).
+first (Chakra's feeder issues so), unless operations take turns (:attr:`Operation.ahead`). One operation runs
+at a time on a stream of a rank; ``stream=""`` has no limit (RECV).
 To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
 
 An operation may also wait for one of an earlier iteration: with lag 1 for that of the iteration before, with
@@ -94,8 +94,9 @@ class Operation:
     access
         MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
     ahead
-        Above 0 it takes turns with those of its stream that have 0: so many go first, then one of those and one
-        of these, whoever waits. The last of those without go one after another.
+        Above 0, it takes turns with operations of its stream that have 0: so many like it go first, over all
+        iterations, then one of the others and one like it, whoever waits. When none like it is left, the
+        others go one after another.
 
     Examples
     --------

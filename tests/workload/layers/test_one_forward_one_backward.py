@@ -1,5 +1,5 @@
-"""``1f1b_async`` beside PipeDream's static schedule: after as many forward passes as it keeps in flight, a worker
-alternates (SOSP 2019, section 3.2), whoever waits.
+"""``1f1b_async`` beside PipeDream's static schedule: after as many forward passes as it keeps in flight, a
+worker alternates (SOSP 2019, section 3.2), whoever waits.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def simulated(forward: list[int], backward: list[int]) -> int:
         for f, b in zip(forward, backward, strict=True)
     ]
     workload: dict[str, Any] = {
-        "kind": "layers", "workers": len(layers), "plan": "straight", "schedule": "1f1b_async", "layers": layers,
+        "kind": "layers", "workers": len(layers), "plan": "straight", "schedule": "1f1b_async",
+        "layers": layers,
     }  # fmt: skip
     topology = {"kind": "switch", "endpoints": len(layers), "rate": "100Tbps", "latency": "0ns"}
     jobs = [{"iterations": MINIBATCHES, "workload": workload}]
