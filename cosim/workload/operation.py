@@ -2,8 +2,8 @@
 
 A program is the operations of one class of ranks. An operation is started when its dependencies have
 ended and its stream is free; of several that could start, the lowest-numbered of the earliest iteration goes
-first (Chakra's feeder issues so), but after those that are ``ahead``. One operation runs at a time on a stream of a rank; ``stream=""`` has no
-limit (RECV).
+first (Chakra's feeder issues so), unless operations take turns (:attr:`Operation.ahead`). One operation runs
+at a time on a stream of a rank; ``stream=""`` has no limit (RECV).
 To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
 
 An operation may also wait for one of an earlier iteration: with lag 1 for that of the iteration before, with
@@ -97,7 +97,9 @@ class Operation:
     access
         MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
     ahead
-        It goes before others of its stream that could start, also those of earlier iterations.
+        Above 0, it takes turns with operations of its stream that have 0: so many like it go first, over all
+        iterations, then one of the others and one like it, whoever waits. When none like it is left, the
+        others go one after another.
 
     Examples
     --------
@@ -127,7 +129,7 @@ class Operation:
     phase: str = ""
     lagged: tuple[tuple[int, int], ...] = ()
     access: str = ""
-    ahead: bool = False
+    ahead: int = 0
 
 
 @dataclass(frozen=True, eq=False)

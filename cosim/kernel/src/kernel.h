@@ -1147,13 +1147,15 @@ struct operation {
   int32_t slot, number;
   int32_t early; /* how many of `waits` lie before the first iteration when that is new; of a driven rank's: its row of
                     `issued` */
-  int32_t ahead; /* 1: it goes before those of its lane that aren't */
+  int32_t ahead; /* so many like it go first, and then one before each of its lane that has 0 */
 };
 
 struct program {
   int32_t op0, ops; /* its operations, so many in each slot */
   int32_t lanes, lane0; /* lane_base[lane0 + lane]: where a lane's heap is in a rank's cells */
   int32_t roots, root0; /* what waits for the iteration alone */
+  int32_t ahead; /* so many operations are ahead */
+  int32_t pad;
 };
 
 struct job {
@@ -1196,6 +1198,8 @@ struct rank_cell {
 struct lane {
   int32_t busy; /* the operation that holds the stream; NONE */
   int32_t count; /* ready for it */
+  int64_t owed; /* so many that are ahead go before the next one that isn't */
+  int64_t ahead; /* so many of those have yet to start, in all iterations */
 };
 
 /* A rank's place in a group that its program names; NONE: not looked up. */
