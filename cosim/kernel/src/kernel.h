@@ -393,6 +393,7 @@ struct balance_counts {
   int64_t next; /* the first of them that is in the batch under way */
   int64_t num_rows; /* of that batch */
   int64_t asked; /* 1: the balancer was asked about it */
+  int64_t num_counted; /* how often bytes of a connection were counted on its links */
   int64_t taken; /* how many of its answers were followed */
   int64_t wrong; /* the row of one that can't be followed */
   int64_t num_choices, num_changes; /* in all so far: choices, and those that changed a path */
