@@ -259,6 +259,11 @@ class Scenario(Spec):
         """The file it was read from; empty for one that was made in Python."""
         return self._document.file if self._document is not None else ""
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that it was read from."""
+        return [Path(self.source)] if self.source else []
+
     def as_written(self) -> Any:
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
         if self._document is not None:
