@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cosim
+from cosim.results.link_users import note_link_users
 from cosim.results.report.document import report
 from cosim.results.report.run_data import run_data
 from cosim.results.report.source import source_of
@@ -37,7 +38,9 @@ jobs:
 
 @pytest.fixture(scope="module")
 def run() -> cosim.Run:
-    return cosim.run(TEXT)
+    done = cosim.run(TEXT)
+    note_link_users(done.records)
+    return done
 
 
 class Opened:
@@ -210,6 +213,8 @@ def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path
         one.evaluate("node => node.toDataURL()") != old
         for one, old in zip(canvases.all(), before, strict=True)
     )
+    assert page.locator("#comparison .pair .bar").count() == 4  # two of each job
+    assert "[object" not in page.inner_text("main")
     for title in ("How the critical path moved", "Operations that changed most", "Links that changed most"):
         assert title in page.inner_text("#comparison")
     assert opened.wrong == []
