@@ -1,29 +1,30 @@
 """For plug-ins: the base of each kind, and the types that its methods are given and give.
 
-==========================  ==========================  ==========================
-a scenario's                base                        entry points in the group
-==========================  ==========================  ==========================
-``network``                 :class:`NetworkSpec`        ``cosim.networks``
-``network.control``         :class:`Control`            ``cosim.controls``
-``network.balancer``        :class:`Balancer`           ``cosim.balancers``
-``topology``                :class:`TopologySpec`       ``cosim.topologies``
-``topology.format``         :class:`TopologyFormat`     ``cosim.topology_formats``
-``topology.routing``        :class:`RoutingSpec`        ``cosim.routings``
-``jobs[0].workload``        :class:`WorkloadSpec`       ``cosim.workloads``
-``workload.model``          :class:`Model`              ``cosim.models``
-``workload.gpu``            :class:`GpuSpec`            ``cosim.gpus``
-``workload.host``           :class:`HostSpec`           ``cosim.hosts``
-``workload.framework``      :class:`Framework`          ``cosim.frameworks``
-``jobs[0].placement``       :class:`Placement`          ``cosim.placements``
-``jobs[0].arrival``         :class:`Arrival`            ``cosim.arrivals``
-``scheduler``               :class:`Scheduler`          ``cosim.schedulers``
-``collectives.all_reduce``  :class:`Algorithm`          ``cosim.collectives``
-``cosim translate --to``    :class:`Format`             ``cosim.formats``
-``memory``                  :class:`MemorySpec`         ``cosim.memories``
-``processes``               :class:`ProcessSpec`        ``cosim.processes``
-a sweep's ``executor``      :class:`Executor`           ``cosim.executors``
-a design's ``optimizer``    :class:`Optimizer`          ``cosim.optimizers``
-==========================  ==========================  ==========================
+==========================  =============================  ==========================
+a scenario's                base                           entry points in the group
+==========================  =============================  ==========================
+``network``                 :class:`NetworkSpec`           ``cosim.networks``
+``network.control``         :class:`Control`               ``cosim.controls``
+``network.balancer``        :class:`Balancer`              ``cosim.balancers``
+``topology``                :class:`TopologySpec`          ``cosim.topologies``
+``topology.format``         :class:`TopologyFormat`        ``cosim.topology_formats``
+``topology.routing``        :class:`RoutingSpec`           ``cosim.routings``
+``jobs[0].workload``        :class:`WorkloadSpec`          ``cosim.workloads``
+``workload.model``          :class:`Model`                 ``cosim.models``
+``workload.gpu``            :class:`GpuSpec`               ``cosim.gpus``
+``workload.host``           :class:`HostSpec`              ``cosim.hosts``
+``workload.framework``      :class:`Framework`             ``cosim.frameworks``
+``workload.libraries``      :class:`CommunicationLibrary`  ``cosim.communications``
+``jobs[0].placement``       :class:`Placement`             ``cosim.placements``
+``jobs[0].arrival``         :class:`Arrival`               ``cosim.arrivals``
+``scheduler``               :class:`Scheduler`             ``cosim.schedulers``
+``collectives.all_reduce``  :class:`Algorithm`             ``cosim.collectives``
+``cosim translate --to``    :class:`Format`                ``cosim.formats``
+``memory``                  :class:`MemorySpec`            ``cosim.memories``
+``processes``               :class:`ProcessSpec`           ``cosim.processes``
+a sweep's ``executor``      :class:`Executor`              ``cosim.executors``
+a design's ``optimizer``    :class:`Optimizer`             ``cosim.optimizers``
+==========================  =============================  ==========================
 
 A scenario names a plug-in by its entry point, or by its file, which lies beside the scenario:
 ``network: {plugin: my.py:MyNetwork, ...}``. Its fields are its settings, its docstring's first line is what
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cosim.experiment.executors.contract import Executor
     from cosim.experiment.search.contract import AskTell, DesignPoint, DesignSpace, Optimizer
     from cosim.files.import_report import ImportReport, ReportBuilder
+    from cosim.formats.pytorch.libraries import CommunicationLibrary, SentBytes, TracedOperator
     from cosim.gpu.contract import GpuSpec
     from cosim.gpu.efficiency import Calibration, Efficiency
     from cosim.gpu.gpus import DType, Gpu
@@ -132,6 +134,7 @@ _FROM = {
     "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
     "cosim.doubts": "Doubt",
     "cosim.files.import_report": "ImportReport ReportBuilder",
+    "cosim.formats.pytorch.libraries": "CommunicationLibrary SentBytes TracedOperator",
     "cosim.gpu.contract": "GpuSpec",
     "cosim.gpu.efficiency": "Calibration Efficiency",
     "cosim.gpu.gpus": "DType Gpu",
@@ -208,6 +211,7 @@ __all__ = [
     "Calibration",
     "Capabilities",
     "Collective",
+    "CommunicationLibrary",
     "Completions",
     "Context",
     "Control",
@@ -287,6 +291,7 @@ __all__ = [
     "RunResult",
     "Says",
     "Scheduler",
+    "SentBytes",
     "Shifts",
     "Simulation",
     "SizeBytes",
@@ -298,6 +303,7 @@ __all__ = [
     "TopologyError",
     "TopologyFormat",
     "TopologySpec",
+    "TracedOperator",
     "TransformerModel",
     "TranslationError",
     "Wanted",

@@ -68,6 +68,9 @@ GROUPS = {
     "cosim.memories": PluginGroup("memory", "cosim.memory.contract:MemorySpec"),
     "cosim.processes": PluginGroup("process", "cosim.processes.contract:ProcessSpec"),
     "cosim.executors": PluginGroup("executor", "cosim.experiment.executors.contract:Executor"),
+    "cosim.communications": PluginGroup(
+        "communication library", "cosim.formats.pytorch.libraries:CommunicationLibrary"
+    ),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
     "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),
 }

@@ -1,8 +1,8 @@
 """Transfers out of packets: messages of RoCEv2, bursts of TCP and UDP.
 
 RoCEv2 says where a message begins; it ends with the acknowledgement of its last packet, if that was captured,
-else with the last packet. Of TCP and UDP a transfer is a run of packets of one connection without a pause of a
-millisecond. What was sent again counts once: TCP by sequence numbers, RoCEv2 by packet numbers.
+else with the last packet. Of TCP and UDP a transfer is a run of packets of one connection without a pause of
+a millisecond. What was sent again counts once: TCP by sequence numbers, RoCEv2 by packet numbers.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _FAR = 1 << 40
 
 
 @dataclass(slots=True)
-class _Connection:
-    """What is known of a connection at the end of a block: its open transfer, its last packet's time, its last
-    sequence number, and this and the furthest one reached counted from the first.
+class _Sending:
+    """What is known of a connection at the end of a block: its open transfer, its last packet's time, its
+    last sequence number, and this and the furthest one reached counted from the first.
     """
 
     row: int
@@ -44,7 +44,7 @@ class Connections:
 
     def __init__(self) -> None:
         self._hosts: dict[bytes, int] = {}
-        self._open: dict[int, _Connection] = {}
+        self._open: dict[int, _Sending] = {}
         self._columns = np.zeros((5, 1024), np.int64)  # source, target, bytes, start, end
         self._used = 0
         self._unacknowledged: dict[tuple[int, int, int], int] = {}
@@ -106,7 +106,7 @@ class Connections:
         chosen: NDArray[np.intp],
         kind: I64,
         begins: Bools,
-        known: list[_Connection | None],
+        known: list[_Sending | None],
     ) -> I64:
         """Payload that its connection did not have before; says what is known of each connection after."""
         first = np.flatnonzero(begins)
@@ -143,7 +143,7 @@ class Connections:
         gap[first[reached == -_FAR // 2]] = 0
         self.missing += int(gap[kind == TCP].sum())
         for at, one in enumerate(known):
-            state = one if one is not None else _Connection(-1, 0, 0, 0, 0)
+            state = one if one is not None else _Sending(-1, 0, 0, 0, 0)
             end = int(last[at])
             state.sequence, state.here, state.furthest = int(sequence[end]), int(here[end]), int(shifted[end])
             known[at] = state
@@ -156,7 +156,7 @@ class Connections:
         order: NDArray[np.intp],
         fresh: Bools,
         first: NDArray[np.intp],
-        known: list[_Connection | None],
+        known: list[_Sending | None],
         source: I64,
         target: I64,
         size: I64,
@@ -170,7 +170,7 @@ class Connections:
         self._reserve(count)
         row = np.empty(len(starts), np.int64)
         row[~goes_on] = self._used + np.arange(count)
-        row[goes_on] = [known[at].row for at in number[goes_on].tolist()]  # type: ignore[union-attr]
+        row[goes_on] = [known[at].row for at in number[goes_on].tolist()]
         self._used += count
         new = row[~goes_on]
         where = order[starts[~goes_on]]

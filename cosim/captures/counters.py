@@ -4,9 +4,9 @@
 before (as Zhejiang Lab's cluster traces have them).
 
 CSV, one header line, columns in any order: ``port``, ``time_s`` (or ``_ms``, ``_us``, ``_ns``), and either
-``in_bytes`` and ``out_bytes`` since the port's sample before, or ``in_total`` and ``out_total``, counters that
-run on. A counter that falls has wrapped at 2^32 where it never was above that and fell from its upper half,
-else it was reset: that sample's bytes are unknown, and left out.
+``in_bytes`` and ``out_bytes`` since the port's sample before, or ``in_total`` and ``out_total``, counters
+that run on. A counter that falls has wrapped at 2^32 where it never was above that and fell from its upper
+half, else it was reset: that sample's bytes are unknown, and left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.captures.traffic import I64, Capture, PortCounters
+from cosim.captures.traffic import I64, PortCounters, TrafficCapture
 from cosim.errors import InputError, Location
 from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US
 
@@ -29,7 +29,7 @@ _LATEST_PS = 1 << 62
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError)
 
 
-def read_npz(path: Path) -> Capture:
+def read_npz(path: Path) -> TrafficCapture:
     """Read counters of ports from ``.npz``.
 
     Raises
@@ -37,11 +37,10 @@ def read_npz(path: Path) -> Capture:
     InputError
         Not such a file; says which port and which sample.
     """
-    ports = []
+    ports: list[PortCounters] = []
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            for name in stored.files:
-                ports.append(_port(path, name, stored[name]))
+            ports += [_port(path, name, stored[name]) for name in stored.files]
     except InputError:
         raise
     except (*_UNREADABLE, zipfile.BadZipFile, zlib.error, SyntaxError, MemoryError) as error:
@@ -84,7 +83,7 @@ def _check(path: Path, name: str, at: I64, into: I64, out: I64, row: str) -> Non
         )
 
 
-def read_csv(path: Path, lines: Iterator[str]) -> Capture:
+def read_csv(path: Path, lines: Iterator[str]) -> TrafficCapture:
     """Read counters of ports from the lines of a CSV.
 
     Raises
@@ -129,7 +128,7 @@ def _columns(path: Path, head: list[str]) -> tuple[str, bool]:
         raise InputError(
             f"not counters of ports: the columns are {', '.join(head) or 'missing'}",
             location=Location(str(path), 1),
-            hint="columns: port, time_s (or _ms, _us, _ns), in_bytes and out_bytes, or in_total and out_total",
+            hint="columns: port, time_s (or _ms, _us, _ns), in_bytes, out_bytes (or in_total, out_total)",
         )
     return unit, totals
 
@@ -159,12 +158,12 @@ def _since(name: str, total: I64, notes: list[str]) -> I64:
     return since
 
 
-def _capture(path: Path, ports: list[PortCounters], notes: list[str]) -> Capture:
+def _capture(path: Path, ports: list[PortCounters], notes: list[str]) -> TrafficCapture:
     if not any(len(port.at_ps) > 1 for port in ports):
         raise InputError(
             "holds no port with two samples", location=Location(str(path)), hint="give a longer record"
         )
     samples = sum(len(port.at_ps) for port in ports)
-    return Capture(
+    return TrafficCapture(
         str(path), "counters", ports=tuple(ports), notes=(f"{len(ports)} ports, {samples:,} samples", *notes)
     )

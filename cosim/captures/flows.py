@@ -1,9 +1,9 @@
 """Flow records: CSV with named columns, Zeek's ``conn.log``, nfdump's CSV, HPCC's flow lists.
 
-CSV: ``src``, ``dst``, ``size_bytes``, ``start_s`` (or ``_ms``, ``_us``, ``_ns``), and ``end_`` or ``duration_``
-with a unit. nfdump's has its own names (``nfdump -o csv``), with times of a second or finer. Zeek's record has
-both directions, and becomes two transfers. HPCC's list, as ns-3 takes it, has no ends: a transfer there is a
-moment.
+CSV: ``src``, ``dst``, ``size_bytes``, ``start_s`` (or ``_ms``, ``_us``, ``_ns``), and ``end_`` or
+``duration_`` with a unit. nfdump's has its own names (``nfdump -o csv``), with times of a second or finer.
+Zeek's record has both directions, and becomes two transfers. HPCC's list, as ns-3 takes it, has no ends: a
+transfer there is a moment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.captures.counters import UNITS
-from cosim.captures.traffic import Capture, plain_transfers
+from cosim.captures.traffic import TrafficCapture, plain_transfers
 from cosim.errors import InputError, Location
 from cosim.units import PS_PER_S
 
@@ -28,7 +28,7 @@ Row = tuple[str, str, int, int, int]
 """Source, destination, bytes, start and end in picoseconds."""
 
 
-def read_flow_csv(path: Path, lines: Iterator[str]) -> Capture:
+def read_flow_csv(path: Path, lines: Iterator[str]) -> TrafficCapture:
     """Read flow records from CSV.
 
     Raises
@@ -40,7 +40,7 @@ def read_flow_csv(path: Path, lines: Iterator[str]) -> Capture:
     try:
         head = [name.strip() for name in next(rows, [])]
         reader = _nfdump(head) if {"ts", "td", "sa", "da", "ibyt"} <= set(head) else _named(path, head)
-        found = _Collected(path, "flow records")
+        found = _FlowRows(path, "flow records")
         for row in rows:
             if row and not row[0].startswith("Summary"):
                 found.add(reader, row, rows.line_num)
@@ -51,7 +51,7 @@ def read_flow_csv(path: Path, lines: Iterator[str]) -> Capture:
     return found.capture()
 
 
-def read_zeek(path: Path, lines: Iterator[str]) -> Capture:
+def read_zeek(path: Path, lines: Iterator[str]) -> TrafficCapture:
     """Read Zeek's ``conn.log``, tab-separated.
 
     Raises
@@ -60,7 +60,7 @@ def read_zeek(path: Path, lines: Iterator[str]) -> Capture:
         It is no ``conn.log``, or a value is wrong; says the line.
     """
     fields: list[str] = []
-    found = _Collected(path, "Zeek's connections")
+    found = _FlowRows(path, "Zeek's connections")
     for number, line in enumerate(lines, 1):
         cells = line.rstrip("\r\n").split("\t")
         if cells[0] == "#fields":
@@ -80,7 +80,7 @@ def read_zeek(path: Path, lines: Iterator[str]) -> Capture:
     return found.capture()
 
 
-def read_flow_list(path: Path, lines: Iterator[str]) -> Capture:
+def read_flow_list(path: Path, lines: Iterator[str]) -> TrafficCapture:
     """Read HPCC's flow list: a number, then ``src dst priority port bytes start`` in each line.
 
     Raises
@@ -89,7 +89,7 @@ def read_flow_list(path: Path, lines: Iterator[str]) -> Capture:
         A value is wrong, or lines are missing; says the line.
     """
     count = int(next(lines).strip())
-    found = _Collected(path, "flow list")
+    found = _FlowRows(path, "flow list")
     for number, line in enumerate(lines, 2):
         if line.strip():
             found.add(_hpcc, line.split(), number)
@@ -174,7 +174,7 @@ def _time(text: str, unit: int) -> int:
     return int(value * unit)
 
 
-class _Collected:
+class _FlowRows:
     """Rows, as transfers; times from the first row's on, so that they fit."""
 
     def __init__(self, path: Path, kind: str) -> None:
@@ -209,7 +209,7 @@ class _Collected:
         ends = (self._hosts.setdefault(name, len(self._hosts)) for name in (src, dst))
         self._rows.append((*ends, size, begin, last))  # type: ignore[arg-type]
 
-    def capture(self) -> Capture:
+    def capture(self) -> TrafficCapture:
         if not self._rows:
             raise InputError(
                 "holds no flow with bytes", location=Location(str(self._path)), hint="give a longer record"
@@ -219,4 +219,4 @@ class _Collected:
         ends = src[order].astype(np.int32), dst[order].astype(np.int32)
         rest = (column[order] for column in (size, start, end))
         transfers = plain_transfers(tuple(self._hosts), *ends, *rest)
-        return Capture(str(self._path), self._kind, transfers, notes=(f"{len(transfers):,} flows",))
+        return TrafficCapture(str(self._path), self._kind, transfers, notes=(f"{len(transfers):,} flows",))

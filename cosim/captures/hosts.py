@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.captures.traffic import Capture
+from cosim.captures.traffic import TrafficCapture
 from cosim.errors import InputError, Location
 from cosim.files import located_yaml
 
@@ -28,8 +28,8 @@ def read_hosts(path: Path) -> dict[str, str]:
     return {str(address): str(name) for address, name in value.items()}
 
 
-def named(capture: Capture, names: dict[str, str]) -> Capture:
-    """The capture with hosts named, those of one name as one host; a note says which addresses have no name."""
+def named(capture: TrafficCapture, names: dict[str, str]) -> TrafficCapture:
+    """The capture with hosts named, those of one name as one host; a note says which have no name."""
     found = capture.transfers
     if found is None:
         return capture

@@ -2,8 +2,8 @@
 
 Source: NVIDIA/nccl, ``plugins/profiler/inspector/inspector_json.cc``: an object a line, with ``header``
 (communicator, rank, ranks), ``metadata`` (version, host, time of the dump) and ``coll_perf`` or ``p2p_perf``.
-With ``NCCL_INSPECTOR_DUMP_VERBOSE=1`` they have times of events; without, a start isn't known. A folder is read
-whole: ``*.log``, ``*.json``, ``*.jsonl``.
+With ``NCCL_INSPECTOR_DUMP_VERBOSE=1`` they have times of events; without, a start isn't known. A folder is
+read whole: ``*.log``, ``*.json``, ``*.jsonl``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.captures.traffic import Capture, LoggedCollectives
+from cosim.captures.traffic import LoggedCollectives, TrafficCapture
 from cosim.errors import InputError, Location
 from cosim.units import PS_PER_US
 
@@ -43,7 +43,7 @@ def _is_inspectors(path: Path) -> bool:
         return is_inspector(file.read(4096))
 
 
-def read_inspector(path: Path) -> Capture:
+def read_inspector(path: Path) -> TrafficCapture:
     """Read a file, or a folder of files.
 
     Raises
@@ -52,7 +52,7 @@ def read_inspector(path: Path) -> Capture:
         No record, another version, a line that can't be read; says the line.
     """
     files = inspector_files(path) if path.is_dir() else [path]
-    rows = _Rows()
+    rows = _LogRows()
     cut = []
     for file in files:
         with file.open("rb") as lines:
@@ -69,7 +69,7 @@ def read_inspector(path: Path) -> Capture:
                     raise InputError(
                         f"not a record of Inspector's: {what}",
                         location=Location(str(file), number),
-                        hint=f"format {VERSION}: header, metadata, and coll_perf or p2p_perf; take the line out",
+                        hint=f"format {VERSION} has header, metadata, coll_perf or p2p_perf; take it out",
                     ) from error
     if not len(rows):
         raise InputError(
@@ -86,10 +86,10 @@ def read_inspector(path: Path) -> Capture:
         notes.append(
             f"{untimed:,} records have no times of events (NCCL_INSPECTOR_DUMP_VERBOSE=1 gives them)"
         )
-    return Capture(str(path), "NCCL Inspector", collectives=logged, notes=tuple(notes))
+    return TrafficCapture(str(path), "NCCL Inspector", collectives=logged, notes=tuple(notes))
 
 
-class _Rows:
+class _LogRows:
     def __init__(self) -> None:
         self._values: list[tuple[int, ...]] = []
         self._blocks: list[NDArray[np.int64]] = []
@@ -141,7 +141,7 @@ class _Rows:
             self._values = []
 
     def __len__(self) -> int:
-        return len(self._values) + sum(block.shape[1] for block in self._blocks)
+        return len(self._values) + sum(len(block.T) for block in self._blocks)
 
     def _columns(self) -> NDArray[np.int64]:
         self._pack()
@@ -155,7 +155,10 @@ class _Rows:
         return LoggedCollectives(
             tuple(self._groups),
             tuple(self._kinds),
-            *(column.astype(np.int32) for column in (group, rank, ranks, kind)),
+            group.astype(np.int32),
+            rank.astype(np.int32),
+            ranks.astype(np.int32),
+            kind.astype(np.int32),
             number,
             size,
             took * PS_PER_US,

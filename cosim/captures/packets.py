@@ -54,10 +54,10 @@ class Packets:
     """Headers of a block's packets; columns of one length.
 
     ``kind`` is TCP, UDP, ROCE or OTHER; ``known`` whether the addresses are. ``source`` and ``target`` are
-    uint8[packets, 17]: the IP version, then the address, IPv4's in the first four bytes. ``connection`` is both
-    ports, or the destination's queue pair. ``size_bytes`` is the payload. ``sequence`` and ``advance``: TCP's
-    number and what it grows by, or RoCE's packet number and 1. ``first``, ``last``: whether the packet begins
-    or ends a message, of RoCE; ``acknowledges``: it is an acknowledgement of RoCE.
+    uint8[packets, 17]: the IP version, then the address, IPv4's in the first four bytes. ``connection`` is
+    both ports, or the destination's queue pair. ``size_bytes`` is the payload. ``sequence`` and ``advance``:
+    TCP's number and what it grows by, or RoCE's packet number and 1. ``first``, ``last``: whether the packet
+    begins or ends a message, of RoCE; ``acknowledges``: it is an acknowledgement of RoCE.
     """
 
     kind: I64
@@ -95,7 +95,7 @@ class _Bytes:
 
     def address(self, at: I64, count: int) -> U8:
         place = (self._begin + at)[:, None] + np.arange(count)
-        return self._block[np.minimum(place, len(self._block) - 1)]
+        return np.asarray(self._block[np.minimum(place, len(self._block) - 1)], np.uint8)
 
 
 def parse(block: U8, begin: I64, length: I64, on_wire: I64, link: str) -> Packets:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cosim.captures.connections import Connections
 from cosim.captures.packets import LINK_TYPES, parse
-from cosim.captures.traffic import Capture
+from cosim.captures.traffic import TrafficCapture
 from cosim.errors import InputError, Location
 
 I64 = NDArray[np.int64]
@@ -37,7 +37,7 @@ def is_pcap(begin: bytes) -> bool:
     return len(begin) >= 4 and any(struct.unpack(order + "I", begin[:4])[0] in _MAGIC for order in "<>")
 
 
-class _Rows(NamedTuple):
+class _PacketBlock(NamedTuple):
     """Packets of a block: places in it, lengths, times in nanoseconds, and what each begins with."""
 
     block: NDArray[np.uint8]
@@ -56,7 +56,7 @@ class _Notes:
     links: set[str] = field(default_factory=set)
 
 
-def read_pcap(path: Path) -> Capture:
+def read_pcap(path: Path) -> TrafficCapture:
     """Read a packet capture.
 
     Raises
@@ -83,7 +83,7 @@ def read_pcap(path: Path) -> Capture:
     if notes.cut_at is not None:
         said.append(f"the file ends within a packet, at byte {notes.cut_at:,}; what is before was read")
     transfers = connections.transfers(path)
-    return Capture(str(path), "packet capture", transfers, notes=(*said, *connections.notes()))
+    return TrafficCapture(str(path), "packet capture", transfers, notes=(*said, *connections.notes()))
 
 
 def _broken(path: Path, at: int, what: str) -> InputError:
@@ -100,7 +100,7 @@ def _link(path: Path, at: int, number: int) -> str:
     return LINK_TYPES[number]
 
 
-def _pcap(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_Rows]:
+def _pcap(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_PacketBlock]:
     head = file.read(24)
     if len(head) < 24:
         raise _broken(path, len(head), "the file's header is 24 bytes")
@@ -130,14 +130,16 @@ def _pcap(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_Rows]:
         notes.cut_at = at
 
 
-def _pcap_rows(path: Path, block: bytes, starts: I64, order: str, unit: int, link: str, at: int) -> _Rows:
+def _pcap_rows(
+    path: Path, block: bytes, starts: I64, order: str, unit: int, link: str, at: int
+) -> _PacketBlock:
     raw = np.frombuffer(block, np.uint8)
-    fields = raw[starts[:, None] + np.arange(16)].copy().view(np.dtype("u4").newbyteorder(order))
+    fields = raw[starts[:, None] + np.arange(16)].copy().view(np.dtype(f"{order}u4"))
     seconds, part, length, on_wire = fields.astype(np.int64).T
     wrong = np.flatnonzero(part >= _NS // unit)
     if len(wrong):
         raise _broken(path, at + int(starts[wrong[0]]), f"{int(part[wrong[0]])} parts of a second in a time")
-    return _Rows(raw, starts + 16, length, on_wire, seconds * _NS + part * unit, link)
+    return _PacketBlock(raw, starts + 16, length, on_wire, seconds * _NS + part * unit, link)
 
 
 @dataclass
@@ -147,7 +149,7 @@ class _Interface:
     offset_s: int
 
 
-def _pcapng(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_Rows]:
+def _pcapng(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_PacketBlock]:
     order, interfaces, at = "<", list[_Interface](), 0
     waiting: dict[int, list[tuple[bytes, int, int]]] = {}
     held = 0
@@ -234,14 +236,14 @@ def _packet(
 
 def _flush(
     path: Path, waiting: dict[int, list[tuple[bytes, int, int]]], interfaces: list[_Interface]
-) -> Iterator[_Rows]:
+) -> Iterator[_PacketBlock]:
     del path
     for number, rows in waiting.items():
         block = b"".join(data for data, _, _ in rows)
         length = np.array([len(data) for data, _, _ in rows], np.int64)
         on_wire, time_ns = (np.array([row[at] for row in rows], np.int64) for at in (1, 2))
         begin = np.cumsum(length) - length
-        yield _Rows(
+        yield _PacketBlock(
             np.frombuffer(block or b"\0", np.uint8), begin, length, on_wire, time_ns, interfaces[number].link
         )
     waiting.clear()

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cosim.captures.pcap import is_pcap, read_pcap
-from cosim.captures.traffic import Capture
+from cosim.captures.traffic import TrafficCapture
 from cosim.errors import InputError, Location
 
 _KNOWN = (
-    "a packet capture (pcap, pcapng), flow records (CSV, conn.log, HPCC's list), counters of ports (.npz, CSV), "
+    "a packet capture (pcap, pcapng), flow records (CSV, conn.log, HPCC's list), "
+    "counters of ports (.npz, CSV), "
     "or NCCL Inspector's JSON"
 )
 _NFDUMP = {"ts", "td", "sa", "da", "ibyt"}
 
 
-def read_capture(path: Path) -> Capture:
+def read_capture(path: Path) -> TrafficCapture:
     """Read a capture.
 
     Raises
@@ -41,7 +42,7 @@ def read_capture(path: Path) -> Capture:
         raise InputError(error.strerror or str(error), location=place) from error
 
 
-def _read_folder(path: Path) -> Capture:
+def _read_folder(path: Path) -> TrafficCapture:
     from cosim.captures.inspector import inspector_files, read_inspector
 
     if not inspector_files(path):
@@ -53,7 +54,7 @@ def _read_folder(path: Path) -> Capture:
     return read_inspector(path)
 
 
-def _read_text(path: Path, begin: bytes) -> Capture:
+def _read_text(path: Path, begin: bytes) -> TrafficCapture:
     from cosim.captures.inspector import is_inspector, read_inspector
 
     if is_inspector(begin):
@@ -66,7 +67,7 @@ def _read_text(path: Path, begin: bytes) -> Capture:
         return read_csv(path, _lines(path))
     from cosim.captures import flows
 
-    if head.startswith("#separator") or head.startswith("#fields"):
+    if head.startswith(("#separator", "#fields")):
         return flows.read_zeek(path, _lines(path))
     if "src" in names or names >= _NFDUMP:
         return flows.read_flow_csv(path, _lines(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +50,16 @@ class Transfers:
 
     def only(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Transfers:
         """Some of the transfers, of the same hosts."""
-        columns = (self.src, self.dst, self.size_bytes, self.start_ps, self.end_ps, self.part)
-        src, dst, size, start, end, part = (column[chosen] for column in columns)
-        return Transfers(self.hosts, src, dst, size, start, end, part, self.parts, self.step[chosen])
+        return replace(
+            self,
+            src=self.src[chosen],
+            dst=self.dst[chosen],
+            size_bytes=self.size_bytes[chosen],
+            start_ps=self.start_ps[chosen],
+            end_ps=self.end_ps[chosen],
+            part=self.part[chosen],
+            step=self.step[chosen],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +122,7 @@ class LoggedCollectives:
 
 
 @dataclass(frozen=True, eq=False)
-class Capture:
+class TrafficCapture:
     """One file or folder, read: what was in it, and lines that say what was read, ignored and missing."""
 
     name: str
@@ -131,7 +138,5 @@ def plain_transfers(
 ) -> Transfers:
     """Transfers of a source that tells neither jobs nor operations, times from the first start on."""
     zero = int(start_ps.min()) if len(start_ps) else 0
-    none = np.full(len(src), -1, np.int32)
-    return Transfers(
-        hosts, src, dst, size_bytes, start_ps - zero, end_ps - zero, none, (), none.astype(np.int64)
-    )
+    part, step = np.full(len(src), -1, np.int32), np.full(len(src), -1, np.int64)
+    return Transfers(hosts, src, dst, size_bytes, start_ps - zero, end_ps - zero, part, (), step)

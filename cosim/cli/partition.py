@@ -153,7 +153,7 @@ def _page(layers: LayerProfile, said: dict[str, Any]) -> str:
         rows.append(
             [
                 str(number),
-                f"{first}-{last - 1}",
+                f"[{first}, {last}]",
                 str(stage["workers"]),
                 f"{stage['compute_s'] * 1e3:.4g} ms",
                 format_size(stage["weights_bytes"]),

@@ -11,7 +11,7 @@ import numpy as np
 
 from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.records import FctHistogram, ListedBytes, MessageRecords, TrafficRecord
-from cosim.errors import NetworkError, WorkloadError
+from cosim.errors import NetworkError
 from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, Completions, FlowTable
 
@@ -40,7 +40,7 @@ class FlowLog:
         self._columns = columns
         columns.scalars["fct_min"] = _LONGEST
         columns.scalars["keeps_messages"] = record_messages
-        columns.traffic.state[0] = (0, _FIRST_PAIRS, _MOST_BINS, _CELLS, _FIRST_BIN_BITS, 0)
+        columns.traffic.state[0] = (0, _FIRST_PAIRS, _MOST_BINS, _CELLS, _FIRST_BIN_BITS, 0, 0)
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._bindings: dict[tuple[int, bytes], int] = {}
 
@@ -62,13 +62,7 @@ class FlowLog:
         return first
 
     def bind(self, table: FlowTable, endpoints: I32) -> int:
-        """Where the rows of a table on endpoints are; there once.
-
-        Raises
-        ------
-        WorkloadError
-            A message larger than what is counted.
-        """
+        """Where the rows of a table on endpoints are; there once."""
         key = (id(table), endpoints.tobytes())
         known = self._bindings.get(key)
         if known is None:
@@ -78,15 +72,7 @@ class FlowLog:
         return known
 
     def bind_rows(self, src: I32, dst: I32, size_bytes: I64) -> int:
-        """Where rows between endpoints are.
-
-        Raises
-        ------
-        WorkloadError
-            A message larger than what is counted.
-        """
-        if len(size_bytes) and int(size_bytes.max()) >> kernel.SIZE_BITS:
-            raise WorkloadError(f"a message of {int(size_bytes.max())} bytes; at most 64 GiB are counted")
+        """Where rows between endpoints are."""
         first, rows = self._columns.extend("info", len(src))
         ends = np.ascontiguousarray(src, np.int32), np.ascontiguousarray(dst, np.int32)
         kernel.number_rows(self._columns.traffic, len(src), *ends, np.ascontiguousarray(size_bytes), rows)

@@ -107,7 +107,9 @@ def _behind(engine: Engine, number: int) -> Iterator[str]:
         lane = columns.lanes[int(rank["lane0"]) + stream]
         base = int(columns.lane_base[int(row["lane0"]) + stream])
         for op in sorted(cells["ready"][base : base + int(lane["count"])].tolist()):
-            taken = f"stream {name!r}, which {title(int(lane['busy']))} holds"
+            taken = f"its turn on stream {name!r}"
+            if lane["busy"] != NONE:
+                taken = f"stream {name!r}, which {title(int(lane['busy']))} holds"
             yield f"rank {own}: {title(op)} waits for {taken}"
     # Of open iterations only: other slots hold what was reset for iterations to come.
     mine = [it % slots * count + op for it in opened for op in range(count)]

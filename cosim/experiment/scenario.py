@@ -274,6 +274,11 @@ class Scenario(Spec):
         """What takes part in the run as processes: beside the jobs, or that drive one."""
         return [*self.processes, *(job.workload for job in self.jobs if isinstance(job.workload, Driver))]
 
+    @property
+    def files(self) -> list[Path]:
+        """The files that it was read from."""
+        return [Path(self.source)] if self.source else []
+
     def as_written(self) -> Any:
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
         if self._document is not None:

@@ -127,8 +127,8 @@ class Run(RunTables):
         from cosim.experiment.save import run_files, write_run
         from cosim.files.folder import claimed
 
-        inputs = [self.scenario.source] if self.scenario.source else []
-        with claimed(directory, run_files(), inputs=inputs, overwrite=overwrite) as target:
+        files = self.scenario.files
+        with claimed(directory, run_files(), inputs=files, overwrite=overwrite) as target:
             return write_run(self, target)
 
     def draw(self, path: str | Path) -> Path:
@@ -307,8 +307,7 @@ def _run_into(
     built = build(scenario)
     check_messages(scenario)
     names = [*run_files(), *unfinished.UNFINISHED_FILES]
-    inputs = [scenario.source] if scenario.source else []
-    with claimed(out, names, inputs=inputs, overwrite=overwrite) as target:
+    with claimed(out, names, inputs=scenario.files, overwrite=overwrite) as target:
         if resume:
             unfinished.go_on(built.network, target)
         else:

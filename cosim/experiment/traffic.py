@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from cosim.captures.traffic import Capture
+from cosim.captures.traffic import TrafficCapture
 from cosim.errors import SimulationError
 from cosim.experiment.run import run
 from cosim.results.traffic.read import capture_of_messages
 
 
-def traffic_of(scenario: Path, settings: Iterable[str] = ()) -> Capture:
+def traffic_of(scenario: Path, settings: Iterable[str] = ()) -> TrafficCapture:
     """Run a scenario, and give its messages as a capture.
 
     Raises

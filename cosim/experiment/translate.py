@@ -170,9 +170,8 @@ def translate(
     chosen.examine(source, report)
     if strict:
         report.check_strict()
-    inputs = [scenario.source] if scenario.source else []
     with (
-        claimed(out, [REPORT_FILE], inputs=inputs) as target,
+        claimed(out, [REPORT_FILE], inputs=scenario.files) as target,
         written_whole(target, files_of(target)) as part,
     ):
         chosen.write(source, part, report, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from cosim.files.cache import cache_folder
 from cosim.kernel.build import SOURCES, SUFFIX, BuildError, compile_c, number
 from cosim.kernel.library import function_in, open_library
 
+_log = logging.getLogger("cosim")
 # A name that isn't declared is an error of the compiler's, which names the line, not of the loader's.
 _FLAGS = (f"-I{SOURCES}", "-fvisibility=default", "-Werror=implicit-function-declaration")
 
@@ -55,8 +57,9 @@ def _load(source: Path, function: str, content: str) -> int:
         folder = cache_folder("kernels")
         folder.mkdir(parents=True, exist_ok=True)
         return _compiled_in(folder, source, function, content)
-    except (InputError, OSError):
-        # Nothing can be kept: a home that is read-only, or nobody's. What is loaded needs no file any more.
+    except (InputError, OSError) as error:
+        # A home that is read-only, or nobody's. What is loaded needs no file any more.
+        _log.warning("%s is compiled in each run, for nothing can be kept: %s", source.name, error)
         with tempfile.TemporaryDirectory() as folder_of_this_run:
             return _compiled_in(Path(folder_of_this_run), source, function, content)
 

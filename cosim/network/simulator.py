@@ -11,7 +11,8 @@ anything earlier is a :class:`~cosim.errors.CausalityError`.
 reported, and no flow has started at t yet, whether given or released. Starts at t happen in the next
 ``advance`` whose horizon is later. An instant is rounds of (all completions at t, then all starts at t) until
 neither is left. What a model does depends on the set of flows, never on where calls were cut: flows that
-start at one instant are taken in the order (cause, key).
+start in one round are taken in the order (cause, key), and behind all that started in an earlier round, on
+their channel, too.
 
 **Marks.** A flow from a participant to itself is a mark: it takes no time and no links, whatever its size.
 """

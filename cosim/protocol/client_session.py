@@ -48,6 +48,11 @@ class ClientSession:
         return self._target.name or self._target.address or " ".join(self._target.command[:1])
 
     @property
+    def starts(self) -> bool:
+        """Whether the server is started here."""
+        return bool(self._target.command)
+
+    @property
     def most_bytes(self) -> int:
         """Largest message that both sides take."""
         return min(MAX_MESSAGE_BYTES, self.describe().limits.max_message_bytes or MAX_MESSAGE_BYTES)
@@ -139,7 +144,8 @@ class ClientSession:
             return self.connection().receive(deadline_s)
         except DeadlineError as error:
             if self.process is None:
-                raise
+                why = "it is frozen, or needs a longer answer_timeout"
+                raise DeadlineError(f"{error.message}: {why}") from error
             raise ServerDiedError(error.message) from error
 
     def _read(self, answer: bytes) -> pb.SessionResponse:
@@ -193,7 +199,8 @@ class ClientSession:
             address,
             tls=target.tls,
             deadline_s=policy.answer_s,
-            keepalive_s=policy.ping_s,
+            # One that can't be started again is waited for as long as for any answer: it may only be slow.
+            keepalive_s=policy.ping_s if target.command else policy.answer_s,
             name=target.name or address,
         )
         try:

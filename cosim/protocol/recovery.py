@@ -220,7 +220,8 @@ class RecoveringSession:
             why = f"it died {self._in_a_row} times without getting any further"
         if why:
             raise ServerDiedError(f"{error.message}{how}; {why}", server_log=log) from error
-        _say("%s died%s; starting it again and replaying the log", self.name, how)
+        again = "starting it again" if self._session.starts else "connecting again"
+        _say("%s died%s; %s and replaying the log", self.name, how, again)
         self._session.disconnect()
 
     def _replay_log(self) -> None:

@@ -27,7 +27,7 @@ from cosim.errors import InputError
 from cosim.results.hops import Hops
 from cosim.results.one_iteration import I64, UNKNOWN, OneIteration, Place, rows_of, rows_of_each
 from cosim.units import format_size
-from cosim.workload.program import Operation, OpKind
+from cosim.workload.program import COMMUNICATION, Operation, OpKind
 
 COMPUTE, MEMORY, COLLECTIVE, SEND, WAIT, REMOTE = KINDS = (
     "compute", "memory", "collective", "send", "wait", "remote"
@@ -187,6 +187,8 @@ class _Walk:
             if sent is not None:
                 return self._message(place, sent)
         what = {OpKind.COMPUTE: COMPUTE, OpKind.MEMORY: MEMORY}.get(kind, WAIT)
+        if operation.phase == COMMUNICATION:
+            what = COLLECTIVE
         self._add(REMOTE if operation.access else what, place, self._it.began(place))
         return place
 
@@ -230,4 +232,6 @@ def _what(kind: str, operation: Operation) -> str:
         return f"{operation.access} of {format_size(operation.size_bytes)}"
     if kind in (COMPUTE, MEMORY):
         return operation.phase or kind
+    if operation.kind is OpKind.COMPUTE:
+        return "communication as measured"
     return f"{operation.collective or SEND} {format_size(operation.size_bytes)}"

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import OpRecords, Records
+from cosim.workload.program import COMMUNICATION as PHASE
 from cosim.workload.program import CPU_STREAM, OpKind
+from cosim.workload.table import OperationTable
 
 I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
@@ -79,6 +81,12 @@ class OpTable:
         return np.asarray(self.kind == _CODE[kind.value], np.bool_)
 
 
+def _stands_for_some(table: OperationTable) -> NDArray[np.bool_]:
+    """Computations that stand for communication of a known time, bool[rows]."""
+    found = [one.kind is OpKind.COMPUTE and one.phase == PHASE for one in table.prototypes]
+    return np.array(found, np.bool_)[table.like]
+
+
 def op_table(records: Records) -> OpTable:
     """The table of a run's jobs."""
     tables = [job.workload.table for job in records.jobs]
@@ -98,6 +106,9 @@ def op_table(records: Records) -> OpTable:
     host = [number for name, number in streams.items() if name.split(" ")[0] == CPU_STREAM]  # "cpu thread 1"
     on_host = (kind == _CODE[OpKind.COMPUTE.value]) & np.isin(stream, host)
     layer[on_host] = HOST
+    layer[np.concatenate([np.zeros(0, np.bool_), *(_stands_for_some(table) for table in tables)])] = (
+        COMMUNICATION
+    )
     layer[np.concatenate([np.zeros(0, np.bool_), *(table.is_access for table in tables)])] = REMOTE
     sizes = [job.workload.world_size for job in records.jobs]
     return OpTable(

@@ -55,7 +55,7 @@ class TooFast:
 
 
 @dataclass(frozen=True, eq=False)
-class _Server:
+class _LinkWork:
     """What a place can have carried by each time: ``done`` bytes by ``times_ps``, and ``rate`` bytes a ps
     after the last.
     """
@@ -94,7 +94,7 @@ def too_fast(records: Records) -> list[TooFast]:
     return [one for one in found if one is not None]
 
 
-def _places(records: Records, messages: MessageRecords) -> Iterator[tuple[_Server, I64]]:
+def _places(records: Records, messages: MessageRecords) -> Iterator[tuple[_LinkWork, I64]]:
     """Each place, and the messages that come by it."""
     topology = records.topology
     away = np.flatnonzero((messages.src != messages.dst) & (messages.size_bytes > 0))
@@ -128,7 +128,7 @@ def _grouped(rows: I64, by: I64) -> Iterator[tuple[int, I64]]:
         yield int(value), mine
 
 
-def _served(records: Records, place: str, links: I64, mine: I64) -> Iterator[tuple[_Server, I64]]:
+def _served(records: Records, place: str, links: I64, mine: I64) -> Iterator[tuple[_LinkWork, I64]]:
     """What links carry together, while their rates change; of links that die, see above."""
     topology = records.topology
     rates = {int(link): float(topology.link_rate_bps[link]) for link in links}
@@ -144,10 +144,10 @@ def _served(records: Records, place: str, links: I64, mine: I64) -> Iterator[tup
         times.append(float(change.time_ps))
         rates[change.link] = change.rate_bps
         rate = sum(rates.values())
-    yield _Server(place, np.array(times), np.array(done), rate / 8e12), mine
+    yield _LinkWork(place, np.array(times), np.array(done), rate / 8e12), mine
 
 
-def _worst(server: _Server, messages: MessageRecords, mine: I64, rounding_ps: float) -> TooFast | None:
+def _worst(server: _LinkWork, messages: MessageRecords, mine: I64, rounding_ps: float) -> TooFast | None:
     """The interval from a begin to an end that most lacks; None: none does."""
     begin, end = messages.start_ps[mine].astype(np.float64), messages.end_ps[mine].astype(np.float64)
     size = np.maximum(messages.size_bytes[mine] - _BYTES - rounding_ps * server.rate, 0.0)

@@ -2,6 +2,8 @@
 
 Cost is hops, unless the builder gave links other costs. Distances are found per destination, when a
 destination is first asked for; endpoints that hang on one switch share the table of that switch.
+An endpoint with several equally good NICs has one for each channel, whatever switches go by, and the goal's
+NIC goes with it.
 Routing is static: paths do not react to load, and (source, destination, channel) always has the same one.
 """
 
@@ -145,7 +147,7 @@ def _taken(tables: HopTables, ptr: I64) -> I32:
 
 @dataclass(frozen=True, eq=False)
 class ShortestPaths(_TableRouting):
-    """The cheapest path; among equals, the lowest-numbered link at each node. The channel plays no part."""
+    """The cheapest path; among equals, the lowest-numbered link. The channel chooses a NIC, and no more."""
 
     name: str = "shortest"
 

@@ -2,8 +2,8 @@
 
 A program is the operations of one class of ranks. An operation is started when its dependencies have
 ended and its stream is free; of several that could start, the lowest-numbered of the earliest iteration goes
-first (Chakra's feeder issues so), but after those that are ``ahead``. One operation runs at a time on a stream of a rank; ``stream=""`` has no
-limit (RECV).
+first (Chakra's feeder issues so), unless operations take turns (:attr:`Operation.ahead`). One operation runs
+at a time on a stream of a rank; ``stream=""`` has no limit (RECV).
 To have a stream in strict program order, as CUDA has it, chain its operations by dependencies.
 
 An operation may also wait for one of an earlier iteration: with lag 1 for that of the iteration before, with
@@ -22,6 +22,8 @@ COMM_STREAM = "comm"
 CPU_STREAM = "cpu"
 MEMORY_STREAM = "memory"
 NO_STREAM = ""
+COMMUNICATION = "communication"
+"""Phase of a computation that stands for communication of a known time."""
 
 LOAD, STORE = ACCESSES = ("load", "store")
 """What an access to remote memory does."""
@@ -90,11 +92,14 @@ class Operation:
     channel
         SEND: messages of one (source, destination, channel) go in order; a routing may choose by it.
     phase
-        ``forward``, ``backward``, ``optimizer`` ...: for reports only.
+        ``forward``, ``backward``, ``optimizer`` ...: for reports only. Of COMPUTE ``communication``: reports
+        count it as such, with the time that it was measured to take.
     access
         MEMORY: ``load`` or ``store`` of ``size_bytes`` in the run's remote memory, which times it.
     ahead
-        It goes before others of its stream that could start, also those of earlier iterations.
+        Above 0, it takes turns with operations of its stream that have 0: so many like it go first, over all
+        iterations, then one of the others and one like it, whoever waits. When none like it is left, the
+        others go one after another.
 
     Examples
     --------
@@ -124,7 +129,7 @@ class Operation:
     phase: str = ""
     lagged: tuple[tuple[int, int], ...] = ()
     access: str = ""
-    ahead: bool = False
+    ahead: int = 0
 
 
 @dataclass(frozen=True, eq=False)

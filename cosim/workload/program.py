@@ -15,6 +15,7 @@ from cosim.files.import_report import ImportReport
 from cosim.workload.iteration_work import IterationWork, RequestWork
 from cosim.workload.operation import (
     COMM_STREAM,
+    COMMUNICATION,
     COMPUTE_STREAM,
     CPU_STREAM,
     MEMORY_STREAM,
@@ -27,6 +28,7 @@ from cosim.workload.operation import (
 from cosim.workload.table import OperationTable, table_of
 
 __all__ = [
+    "COMMUNICATION",
     "COMM_STREAM",
     "COMPUTE_STREAM",
     "CPU_STREAM",

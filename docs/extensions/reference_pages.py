@@ -74,6 +74,11 @@ WHERE = {
         "how long it takes to issue operators",
         "host",
     ),
+    "cosim.communications": (
+        "workload: {kind: pytorch, libraries: [{kind: NAME, ...}]}",
+        "which kernels of a trace communicate, and what they send",
+        "communication",
+    ),
     "cosim.frameworks": (
         "workload: {kind: model, framework: {kind: NAME, ...}}",
         "which kernels and messages a model becomes",

@@ -100,13 +100,13 @@ def test_ports_of_one_job_a_gap_and_the_samplers_own_period(tmp_path: Path) -> N
     for number, rate in enumerate([5e9] * 4 + [9e9] * 3 + [2e9, 3e9]):
         moved = (rate / 8e3 * apart * rng.uniform(0.999, 1.001, len(apart))).astype(np.int64)
         ports[f"p{number}"] = np.stack([at, moved, moved])
-    np.savez(tmp_path / "ports.npz", **ports)
+    np.savez(tmp_path / "ports.npz", **ports)  # type: ignore[arg-type]
     found = analyse_ports(read_capture(tmp_path / "ports.npz").ports)
     assert [set(group.ports) for group in found.groups] == [{"p0", "p1", "p2", "p3"}, {"p4", "p5", "p6"}]
     assert [group.periods for group in found.groups] == [(), ()]
     assert found.gap_ps == (250 * 10**12,)
     assert float(found.peak_bps.max()) < 9.1e9
-    assert found.sampler == (pytest.approx(2.4e12, rel=0.01),)
+    assert list(found.sampler) == [pytest.approx(2.4e12, rel=0.01)]
 
 
 def record(rank: int, number: int, took: int, **more: object) -> str:
@@ -138,12 +138,13 @@ def test_inspectors_records_without_event_times(tmp_path: Path) -> None:
 
 def test_another_version_of_inspectors_format_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path, record(0, 1, 50).replace("v4.0", "v9.0"), "a.log")
-    with pytest.raises(InputError, match="format v9.0"):
+    with pytest.raises(InputError, match=r"format v9\.0"):
         read_capture(path)
 
 
 def test_addresses_of_one_host_are_one(tmp_path: Path) -> None:
-    flows = "src,dst,size_bytes,start_s,end_s\n10.0.0.1,10.0.1.2,5,0,1\n10.0.1.1,10.0.0.2,6,0,1\nz,10.0.0.2,1,0,1\n"
+    flows = "src,dst,size_bytes,start_s,end_s\n10.0.0.1,10.0.1.2,5,0,1\n"
+    flows += "10.0.1.1,10.0.0.2,6,0,1\nz,10.0.0.2,1,0,1\n"
     hosts = put(tmp_path, "10.0.0.1: a\n10.0.1.1: a\n10.0.0.2: b\n10.0.1.2: b\n", "hosts.yaml")
     capture = named(read_capture(put(tmp_path, flows)), read_hosts(hosts))
     assert sorted((row[0], row[1], row[2]) for row in rows(capture)) == [

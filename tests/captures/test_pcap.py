@@ -8,7 +8,7 @@ import pytest
 
 from cosim.captures import pcap as pcap_module
 from cosim.captures.read import read_capture
-from cosim.captures.traffic import Capture
+from cosim.captures.traffic import TrafficCapture
 from cosim.errors import InputError
 from tests.captures.packets import ethernet, ipv4, ipv6, pcap, pcapng, roce, tcp, udp
 
@@ -18,13 +18,13 @@ A, B = "10.0.0.1", "10.0.0.2"
 Row = tuple[str, str, int, int, int]
 
 
-def read(tmp_path: Path, data: bytes) -> Capture:
+def read(tmp_path: Path, data: bytes) -> TrafficCapture:
     path = tmp_path / "a.pcap"
     path.write_bytes(data)
     return read_capture(path)
 
 
-def rows(capture: Capture) -> list[Row]:
+def rows(capture: TrafficCapture) -> list[Row]:
     """(source, destination, bytes, start, end), in nanoseconds."""
     found = capture.transfers
     assert found is not None

@@ -192,7 +192,7 @@ def test_latent_attention_keeps_one_vector_for_all_heads() -> None:
 
 
 def test_stages_hand_tokens_back_for_the_next_step() -> None:
-    made = make(DENSE, parallel={"pp": 2}, task="decode", batch=4, tokens=3)
+    made = make(DENSE, parallel={"pp": 2}, task="decode", batch=4, micro_batch=1, tokens=3)
     first, last = workload(made).programs
     back = [op for op in first.operations if op.kind is OpKind.RECV]
     assert len(back) == 4 * 2

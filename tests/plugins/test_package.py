@@ -31,6 +31,7 @@ print(json.dumps({
     "iterations": {job.name: job.iteration_mean_ps for job in run.summary.jobs},
     "starts": {job.name: job.start_ps for job in run.records.jobs},
     "compute": {job.name: job.compute.mean_ps for job in run.summary.jobs},
+    "communication": {job.name: job.communication.mean_ps for job in run.summary.jobs},
     "endpoints": {job.name: job.endpoints.tolist() for job in run.records.jobs},
     "notes": {job.name: job.workload.report.assumed for job in run.records.jobs},
     "sizes": {job.name: job.workload.report.read for job in run.records.jobs},
@@ -68,6 +69,10 @@ def test_the_scenario_names_one_of_each_kind() -> None:
     for group, points in project["entry-points"].items():
         (name,) = points
         assert group == "cosim.formats" or name in text, f"{name} of {group}"
+
+
+def test_its_library_says_which_kernels_communicate(answer: dict[str, Any]) -> None:
+    assert (answer["compute"]["traced"], answer["communication"]["traced"]) == (0, 60 * 10**6)
 
 
 def test_its_balancer_takes_every_path_in_turn(installed: dict[str, str]) -> None:

@@ -29,6 +29,7 @@ WRONG = {
     "cosim.models": ("AModel", ", which it lacks"),
     "cosim.gpus": ("AGpu", f"{CONTEXT} Gpu, which it lacks"),
     "cosim.hosts": ("AHost", f"{CONTEXT} Host, which it lacks"),
+    "cosim.communications": ("ALibrary", "kind(self, kernel: str) -> str | None, which it lacks"),
     "cosim.frameworks": ("AFramework", ", which it lacks"),
     "cosim.collectives": ("Collective", "and carries: ClassVar[frozenset[Collective]], which it lacks"),
     "cosim.placements": ("APlacement", "choose(self, wanted: Wanted) -> I32, which it lacks"),

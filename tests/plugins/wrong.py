@@ -8,6 +8,7 @@ from cosim.plugins import (
     Algorithm,
     Arrival,
     Balancer,
+    CommunicationLibrary,
     Control,
     Executor,
     Format,
@@ -84,6 +85,10 @@ class AGpu(GpuSpec):
 
 class AHost(HostSpec):
     """Lacks its build."""
+
+
+class ALibrary(CommunicationLibrary):
+    """Lacks its kind."""
 
 
 class AFramework(Framework):

@@ -188,6 +188,29 @@ def test_a_server_at_an_address_that_is_late_ends_the_run(
     assert network.session.deaths == 0
 
 
+def test_a_server_at_an_address_that_freezes_is_waited_for_and_named(
+    caplog: pytest.LogCaptureFixture, record_property: Record
+) -> None:
+    """Pings are answered by nobody, either; they don't end the wait."""
+    process = ServerProcess(GOOD, timeout_s=PATIENCE_S)
+    try:
+        policy = patient(answer_s=3.0, keepalive_s=1.0)
+        network = RemoteNetwork(Target(address=process.address), policy=policy)
+
+        def before(count: int) -> None:
+            if count == 20:
+                os.kill(process.pid, signal.SIGSTOP)
+
+        with pytest.raises(DeadlineError, match="within 3 s: it is frozen, or needs a longer answer_timeout"):
+            run(Hooked(network, before))
+        assert network.session.deaths == 0
+        assert "again" not in caplog.text
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+        process.stop()
+    record_property("fault", ("SIGSTOP of a server at an address", "DeadlineError: it is frozen"))
+
+
 def dying(starts: Path, lives: str) -> Target:
     """``cosim serve``, but those that ``lives`` has no ``y`` for end when they have said that they listen."""
     starts.write_text("0")

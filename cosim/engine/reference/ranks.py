@@ -77,6 +77,12 @@ class Rank:
         self.ready: list[list[tuple[bool, RankStep]]] = [
             [] for _ in (*self.program.streams, "none")
         ]  # heaps, as of streams; what is ahead comes first
+        self.owed = [0 for _ in self.program.streams]  # that are ahead before the next one that isn't
+        self.ahead = [0 for _ in self.program.streams]  # that have yet to start, in all iterations
+        for one, stream in zip(self.program.operations, self.program.stream, strict=True):
+            if one.ahead:
+                self.owed[stream] = one.ahead
+                self.ahead[stream] += job.info.iterations
         self.busy: dict[int, RankStep] = {}  # stream -> what holds it
         self.cause_ps = 0
         """When that became certain which lets operations start in the round of starts at hand."""
@@ -122,10 +128,19 @@ class Rank:
         *streams, free = self.ready
         chosen = []
         for stream, ready in enumerate(streams):
-            if ready and stream not in self.busy:
+            if ready and stream not in self.busy and self._takes_its_turn(stream, ready[0][1]):
                 self.busy[stream] = heappop(ready)[1]
                 chosen.append(self.busy[stream])
         return chosen + [heappop(free)[1] for _ in range(len(free))]
+
+    def _takes_its_turn(self, stream: int, step: RankStep) -> bool:
+        """Whether a step may start now; if so, it is counted (:attr:`Operation.ahead`)."""
+        ahead = self.operation(step).ahead > 0
+        if not ahead and self.owed[stream] > 0 and self.ahead[stream] > 0:
+            return False
+        self.owed[stream] += -1 if ahead else 1
+        self.ahead[stream] -= ahead
+        return True
 
     def _start(self, step: RankStep) -> None:
         one, now = self.operation(step), self.clock.now_ps
@@ -183,7 +198,7 @@ class Rank:
         if self.waiting[step]:
             return False
         stream = self.program.stream[step.op]
-        heappush(self.ready[stream], (not self.operation(step).ahead, step))
+        heappush(self.ready[stream], (self.operation(step).ahead == 0, step))
         return stream not in self.busy
 
     # -- iterations ----------------------------------------------------------------------------------

@@ -71,8 +71,10 @@ def _behind(rank: Rank) -> Iterator[str]:
 
     for stream, name in enumerate(rank.program.streams):
         for _, step in sorted(rank.ready[stream]):
-            holder = title(rank.busy[stream])
-            yield f"rank {rank.number}: {title(step)} waits for stream {name!r}, which {holder} holds"
+            taken = f"its turn on stream {name!r}"
+            if stream in rank.busy:
+                taken = f"stream {name!r}, which {title(rank.busy[stream])} holds"
+            yield f"rank {rank.number}: {title(step)} waits for {taken}"
     steps = (RankStep(iteration, op) for iteration in open_ for op in range(len(rank.program.operations)))
     waiting = [step for step in steps if rank.waiting.get(step, 1)]
     left = rank.started.keys() or {*waiting}

@@ -77,9 +77,8 @@ def _stored(store: RunStore, scenario: Scenario, out: str | Path | None, overwri
     for warning in run.summary.warnings:
         _log.warning(warning)
     if out is not None:
-        inputs = [scenario.source] if scenario.source else []
         with (
-            claimed(out, run_files(), inputs=inputs, overwrite=overwrite) as target,
+            claimed(out, run_files(), inputs=scenario.files, overwrite=overwrite) as target,
             written_whole(target, run_files()) as part,
         ):
             store.copy(entry, part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from cosim.experiment.save import run_files, write_run
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run, simulate
 from cosim.experiment.sizes import allowing_large
+from cosim.experiment.store.claims import claim
 from cosim.experiment.store.question import Question, question_of
 from cosim.experiment.store.runs import NewRun, RunStore, kept
 from cosim.files.folder import claimed, own
@@ -76,8 +78,13 @@ def run_task(task: Task) -> TrialAnswer:
     if store is None or question is None:
         return TrialAnswer(_simulated(task).trial(task))
     here = store.is_here()
-    if here and not task.again and (trial := _stored(store, question, task)) is not None:
-        return TrialAnswer(trial)  # another client's, since it was looked for
+    with claim(store.address, question) if here else nullcontext():
+        if here and not task.again and (trial := _stored(store, question, task)) is not None:
+            return TrialAnswer(trial)  # another client's, since it was looked for
+        return _run_and_keep(task, store, question, here=here)
+
+
+def _run_and_keep(task: Task, store: RunStore, question: Question, *, here: bool) -> TrialAnswer:
     began = time.time()
     with reading() as read:
         made = _simulated(task)

@@ -6,14 +6,14 @@ import re
 
 from cosim.topology.file_format import Role
 
-ONE = (
+ONE: tuple[str, ...] = (
     "a", "from", "source", "src", "device a", "a device", "side a device", "source device", "src device",
     "from device", "local device", "local host", "hostname", "host", "device", "node a", "node1", "node 1",
     "local", "local node", "local system", "endpoint a", "end a", "a end", "from node", "source node",
     "a side", "side a", "device 1", "device1", "start", "a name", "source name", "source host", "device name",
     "a node", "local hostname", "switch", "u",
 )  # fmt: skip
-TWO = (
+TWO: tuple[str, ...] = (
     "b", "to", "z", "target", "dst", "dest", "destination", "device b", "b device", "z device",
     "side b device", "target device", "destination device", "dst device", "to device", "remote device",
     "remote host", "peer", "peer hostname", "peerhostname", "peer device", "neighbor", "neighbour", "node b",
@@ -23,7 +23,7 @@ TWO = (
     "neighbor device",
     "neighbor name", "system name", "v", "dest device", "dest node",
 )  # fmt: skip
-RATE = (
+RATE: tuple[str, ...] = (
     "rate",
     "speed",
     "bandwidth",
@@ -35,10 +35,10 @@ RATE = (
     "port speed",
     "data rate",
 )
-LATENCY = ("latency", "delay", "link latency", "link delay", "propagation delay")
-COUNT = ("count", "cables", "links", "quantity", "qty", "num links", "number of cables")
-STATUS = ("status", "state")
-ROLE = ("role", "type", "kind", "device type", "node type", "device role", "class")
+LATENCY: tuple[str, ...] = ("latency", "delay", "link latency", "link delay", "propagation delay")
+COUNT: tuple[str, ...] = ("count", "cables", "links", "quantity", "qty", "num links", "number of cables")
+STATUS: tuple[str, ...] = ("status", "state")
+ROLE: tuple[str, ...] = ("role", "type", "kind", "device type", "node type", "device role", "class")
 ENDPOINT_ROLES = frozenset(
     ("endpoint", "host", "server", "gpu", "npu", "xpu", "accelerator", "compute", "node", "nic", "hca", "ca",
      "worker",

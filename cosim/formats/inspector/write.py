@@ -1,8 +1,8 @@
 """Format ``inspector``: the collectives of a run of ours, as NCCL Inspector's verbose JSON (v4.0) has them.
 
 A file for each rank, an object for each collective: sequence number in the communicator, bytes as NCCL counts
-them, microseconds from the rank's arrival until it was done. One channel stands for all. Source of the format:
-NVIDIA/nccl, ``plugins/profiler/inspector/inspector_json.cc``.
+them, microseconds from the rank's arrival until it was done. One channel stands for all. Source of the
+format: NVIDIA/nccl, ``plugins/profiler/inspector/inspector_json.cc``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class InspectorFormat(Format):
         if records.interrupted:
             raise SimulationError("the run that gives the times was interrupted; nothing was written")
         lines: dict[tuple[int, int], list[str]] = defaultdict(list)
-        times, places = _times(records), _Places(records.jobs)
+        times, places = _times(records), _SameName(records.jobs)
         numbers: dict[tuple[int, tuple[int, ...]], int] = defaultdict(int)
         written = 0
         for at, record in enumerate(sorted(records.collectives, key=lambda one: one.start_ps), 1):
@@ -75,7 +75,7 @@ def _times(records: Records) -> dict[tuple[int, int, int, int], tuple[int, int]]
     return dict(zip(keys, zip(ops.start_ps.tolist(), ops.end_ps.tolist(), strict=True), strict=True))
 
 
-class _Places:
+class _SameName:
     """Which operation of a rank's program a collective is: the n-th of its name on each of its ranks."""
 
     def __init__(self, jobs: tuple[JobInfo, ...]) -> None:

@@ -2,8 +2,8 @@
 
 A message is an RDMA write: packets of ``mtu`` bytes at even distances from its start to its end, and the
 receiver's acknowledgement at its end. Endpoint i has the address 10.x.y.z, where x, y, z are the bytes of i;
-``hosts.yaml`` names each. Messages of a pair that are under way together have queue pairs of their own. Payloads are not in the file, and checksums are
-0, as offloading leaves them.
+``hosts.yaml`` names each. Messages of a pair that are under way together have queue pairs of their own.
+Payloads are not in the file, and checksums are 0, as offloading leaves them.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ also by attributes, newer Kineto events by arguments. Bytes are as ``Collective`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from cosim.errors import Location, WorkloadError
+from cosim.formats.pytorch.libraries import CommunicationLibrary, TracedOperator
 
 RECORD = "record_param_comms"
 _KINDS = {
@@ -160,7 +161,7 @@ def from_arguments(arguments: Mapping[str, Any], place: Location) -> RecordedCom
     if not kind:
         return _unknown(found)
     dtype = str(arguments.get("dtype", ""))
-    width = _WIDTH.get(re.sub(r"^(c10::|at::|torch\.)|[ ]", "", dtype.lower()))
+    width = width_of(dtype)
     counts = [_whole(arguments.get(f"{way} msg nelems"), None) for way in ("In", "Out")]
     if width is None and kind != "barrier":
         known = ", ".join(_WIDTH)
@@ -176,6 +177,22 @@ def from_arguments(arguments: Mapping[str, Any], place: Location) -> RecordedCom
         peer=peer if type(peer) is int else None,
     )
     return _with_splits(found, arguments.get("In split size"), before)
+
+
+def from_operator(
+    name: str,
+    arguments: Mapping[str, Any],
+    libraries: Iterable[CommunicationLibrary],
+    place: Location,
+) -> RecordedComm | None:
+    """What an operator sends that launches a library's kernel itself; None where none is known to."""
+    listed = [arguments.get(key) for key in ("Input Dims", "Input type", "Concrete Inputs")]
+    operator = TracedOperator(name, *(one if isinstance(one, list) else [] for one in listed))
+    for library in libraries:
+        sent = library.sends(operator)
+        if sent is not None:
+            return RecordedComm(place, sent.kind, sent.size_bytes, -1, sent.group)
+    return None
 
 
 _ROOT = ("Root Rank", "Root rank", "Root")
@@ -211,6 +228,11 @@ def _with_splits(comm: RecordedComm, value: Any, total: int) -> RecordedComm:
     if total % rows:
         return replace(comm, problem=f"sizes add up to {rows}, but the buffer has {total} bytes")
     return replace(comm, splits=tuple(count * (total // rows) for count in listed))
+
+
+def width_of(dtype: str) -> int | None:
+    """Bytes of a number of a type, by PyTorch's or C++'s name; None: not known."""
+    return _WIDTH.get(re.sub(r"^(c10::|at::|torch\.)|[ ]", "", str(dtype).lower()))
 
 
 def known_kind(name: str) -> str:

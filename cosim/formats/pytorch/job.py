@@ -21,7 +21,7 @@ from cosim.formats.pytorch.measured_program import CommPart
 from cosim.formats.pytorch.measured_program import write as write_program
 from cosim.formats.pytorch.mesh import mesh_of
 from cosim.formats.pytorch.self_check import check_replay
-from cosim.formats.pytorch.step import Cut, MeasuredStep, sort_out
+from cosim.formats.pytorch.step import MeasuredStep, StepCut, sort_out
 from cosim.units import NEVER, format_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 
@@ -78,7 +78,7 @@ def as_workload(
 
 def choose_step(
     timelines: Mapping[int, Timeline], wanted: int | str, report: ReportBuilder
-) -> dict[int, Cut]:
+) -> dict[int, StepCut]:
     """Each rank's step."""
     common = set.intersection(*(set(timeline.steps) for timeline in timelines.values()))
     if isinstance(wanted, int) and wanted not in common:
@@ -118,7 +118,7 @@ def choose_step(
                 location=first.place if chosen else Location(timeline.file),
             )
         state, earlier = kineto.state_at(timeline, begin, end)
-        found[rank] = Cut(kineto.window(timeline, begin, end, earlier), main, begin, end, state)
+        found[rank] = StepCut(kineto.window(timeline, begin, end, earlier), main, begin, end, state)
         if state.front > begin:
             report.read(f"work in flight when the step begins, {format_time(state.front - begin)} of it")
     outside = sum(len(timelines[r].calls) - len(cut.timeline.calls) for r, cut in found.items())
@@ -166,7 +166,7 @@ def _tells(timeline: Timeline, step: int) -> bool:
 
 
 def link_ranks(
-    cut: Mapping[int, Cut],
+    cut: Mapping[int, StepCut],
     groups: Sequence[Mapping[str, tuple[int, ...]]],
     world_size: int,
     name: str,

@@ -18,6 +18,7 @@ from cosim.experiment.measured_jobs import MeasuredIteration
 from cosim.formats.pytorch import kineto
 from cosim.formats.pytorch.files import open_traces, rank_in_name
 from cosim.formats.pytorch.kineto import Timeline, Work
+from cosim.formats.pytorch.libraries import every_library
 from cosim.gpu.kernels import KernelKind
 from cosim.units import PS_PER_S
 
@@ -37,7 +38,7 @@ _OUTSIDE = re.compile(r"HtoD|DtoH|PtoP|HtoH|Host -> |-> Host", re.IGNORECASE)
 
 def kind_of(work: Work) -> KernelKind | None:
     """What bounds a kernel, by its name; None: it waits for others than this GPU."""
-    if work.nccl or (work.copy and _OUTSIDE.search(work.name)):
+    if work.library or (work.copy and _OUTSIDE.search(work.name)):
         return None
     name = work.name.partition("<")[0]  # types of its arguments may name anything
     if _FUSED.match(name):
@@ -66,7 +67,7 @@ def read_iteration(path: Path) -> MeasuredIteration:
     found: dict[int, tuple[float, dict[KernelKind, float]]] = {}
     with closing(open_traces(path)) as files:
         for name, text in files:
-            timeline = kineto.read(text, name)
+            timeline = kineto.read(text, name, every_library())
             rank = timeline.rank
             if rank is None:
                 rank = rank_in_name(name) or 0

@@ -17,8 +17,9 @@ from typing import Any, TextIO
 
 from cosim.errors import Location, WorkloadError
 from cosim.files.import_report import ReportBuilder
-from cosim.formats.pytorch.communication import RECORD, RecordedComm, from_arguments
+from cosim.formats.pytorch.communication import RECORD, RecordedComm, from_arguments, from_operator
 from cosim.formats.pytorch.json_stream import read_object
+from cosim.formats.pytorch.libraries import CommunicationLibrary
 from cosim.units import PS_PER_US
 
 _ON_CPU = frozenset({"cpu_op", "user_annotation", "python_function"})
@@ -84,11 +85,8 @@ class Work:
     stream: str
     correlation: int | None
     copy: bool
-
-    @property
-    def nccl(self) -> bool:
-        """Whether it is a communication's kernel."""
-        return self.name.startswith("nccl")
+    library: str = ""
+    """Whose communication it is; empty: it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,8 @@ class Timeline:
     syncs: dict[int, Sync] = field(default_factory=dict)
     steps: dict[int, HostEvent] = field(default_factory=dict)
     """ProfilerStep#N by N."""
+    libraries: Mapping[str, CommunicationLibrary] = field(default_factory=dict)
+    """Libraries that communicate, by name."""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Ranks of process groups by name, where the trace lists them whole."""
     ignored: Counter[str] = field(default_factory=Counter)
@@ -141,15 +141,15 @@ class Timeline:
             )
 
 
-def read(text: TextIO, file: str) -> Timeline:
-    """Read a Kineto trace.
+def read(text: TextIO, file: str, libraries: Mapping[str, CommunicationLibrary]) -> Timeline:
+    """Read a Kineto trace; communication is that of ``libraries``.
 
     Raises
     ------
     WorkloadError
         Not one, or an event without what it needs; names the event's index.
     """
-    timeline = Timeline(file)
+    timeline = Timeline(file, libraries=libraries)
     some = False
     for key, index, value in read_object(text, file, frozenset({"traceEvents"})):
         if key == "traceEvents":
@@ -172,6 +172,11 @@ def read(text: TextIO, file: str) -> Timeline:
             location=Location(file),
             hint="a Kineto trace is what torch.profiler exports",
         )
+    whose = {
+        name: _library(libraries, name) for name in {work.name for work in timeline.works if not work.copy}
+    }
+    for work in timeline.works:
+        work.library = whose.get(work.name, "")
     timeline.calls.sort(key=lambda call: (call.begin, -call.end))
     timeline.works.sort(key=lambda work: (work.begin, work.end))
     return timeline
@@ -217,7 +222,7 @@ def state_at(timeline: Timeline, begin: int, end: int) -> tuple[StreamState, set
         if (work.begin if launch is None else launch) < (known if launch is None else begin):
             earlier.add(id(work))
             until[work.stream] = max(until.get(work.stream, 0), work.end)
-        elif launch is not None and launch < end and not work.nccl:
+        elif launch is not None and launch < end and not work.library:
             computes[work.stream] += work.end - work.begin
     front = max(begin, until.get(max(computes, key=lambda one: computes[one]), begin) if computes else begin)
     busy = {stream: time for stream, time in until.items() if time > front}
@@ -254,6 +259,11 @@ def window(timeline: Timeline, begin: int, end: int, earlier: Collection[int] = 
         or (work.correlation not in known and begin <= work.begin < end and id(work) not in earlier)
     ]
     return replace(timeline, calls=calls, works=works)
+
+
+def _library(libraries: Mapping[str, CommunicationLibrary], kernel: str) -> str:
+    """Whose communication a kernel is; empty: nobody's."""
+    return next((name for name, library in libraries.items() if library.kind(kernel) is not None), "")
 
 
 def _groups(listed: Any) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -328,6 +338,8 @@ def _call(
         timeline.steps[int(step[1])] = call
     if name == RECORD:
         call.comm = from_arguments(arguments, call.place)
+    elif "Input Dims" in arguments and not call.runtime:
+        call.comm = from_operator(name, arguments, timeline.libraries.values(), call.place)
     timeline.calls.append(call)
 
 

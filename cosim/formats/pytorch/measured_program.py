@@ -28,7 +28,7 @@ from cosim.formats.pytorch.link import MatchedComm
 from cosim.formats.pytorch.step import MeasuredStep
 from cosim.formats.pytorch.threads import AUTOGRAD, Item, What
 from cosim.units import PS_PER_US
-from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
+from cosim.workload.program import COMMUNICATION, CPU_STREAM, NO_STREAM, Operation, OpKind, Peer
 
 _STREAM_GAP_PS = 5 * PS_PER_US
 """What a GPU may take from one kernel of a stream to the next; more has another reason."""
@@ -132,10 +132,10 @@ def _add(
     deps: Iterable[int],
     duration_ps: int,
     kind: OpKind = OpKind.COMPUTE,
+    phase: str = "",
 ) -> int:
-    writer.ops.append(
-        Operation(name, kind, stream, tuple(sorted(set(deps))), duration_ps=max(duration_ps, 0))
-    )
+    before = tuple(sorted(set(deps)))
+    writer.ops.append(Operation(name, kind, stream, before, duration_ps=max(duration_ps, 0), phase=phase))
     return len(writer.ops) - 1
 
 
@@ -260,7 +260,7 @@ def _waited_for(writer: _MeasuredProgram, thread: str, item: Item) -> list[_Give
 def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None:
     """GPU work after its launch."""
     assert item.call is not None
-    inside = item.inside if work.nccl else None
+    inside = item.inside if work.library else None
     waits = [given for given in writer.exact.pop(work.stream, []) if given.end <= work.begin]
     if inside is not None:
         current = writer.current.get(thread)
@@ -271,7 +271,7 @@ def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None
             ready = [given for given in kept[thread] if given.end <= work.begin]
             waits += [given for given in ready if given.stream != work.stream]
             kept[thread] = [given for given in kept[thread] if given not in ready and kept is writer.pending]
-        if not work.nccl:
+        if not work.library:
             writer.current[thread] = work.stream
     before = writer.tail.get(work.stream)
     others = [given.op for given in ([before] if before else []) + waits]
@@ -302,13 +302,17 @@ def _work(writer: _MeasuredProgram, thread: str, item: Item, work: Work) -> None
 
 
 def _execute(writer: _MeasuredProgram, work: Work, deps: Sequence[int], gap: int) -> int:
-    if work.nccl:
-        writer.report.assumed("NCCL kernel beside a communication's first: takes its measured time")
+    if work.library:
+        writer.report.assumed(
+            f"kernel of {work.library} whose bytes the trace doesn't say, or beside one that does:"
+            " communication of its measured time"
+        )
     else:
         writer.report.read("copy or fill on the GPU, with its time" if work.copy else "kernel, with its time")
     kind = OpKind.MEMORY if work.copy else OpKind.COMPUTE
     lasts = gap + writer.step.lasts(work.begin, work.end)
-    return _add(writer, work.name[:120], f"stream {work.stream}", deps, lasts, kind)
+    phase = COMMUNICATION if work.library else ""
+    return _add(writer, work.name[:120], f"stream {work.stream}", deps, lasts, kind, phase)
 
 
 def _give(writer: _MeasuredProgram, work: Work, op: int) -> None:
@@ -356,7 +360,7 @@ def _communicate(
     before = tuple(sorted(set(deps)))
     name = f"{comm.kind} {shared.number}"
     if part.alone:
-        return _add(writer, f"{name}, as measured", stream, before, lasts)
+        return _add(writer, f"{name}, as measured", stream, before, lasts, phase=COMMUNICATION)
     if len(shared.ranks) == 1:
         return _add(writer, f"{name} (alone)", stream, before, 0)
     if comm.kind in MESSAGES:
@@ -373,7 +377,8 @@ def _communicate(
                 axes=part.axes,
             )
         )
-        return _add(writer, f"{name}, as measured", stream, [len(ops) - 1], shared.network_ps)
+        last = [len(ops) - 1]
+        return _add(writer, f"{name}, as measured", stream, last, shared.network_ps, phase=COMMUNICATION)
     if not shared.uneven:
         ops.append(
             Operation(

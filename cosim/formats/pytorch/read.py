@@ -26,6 +26,7 @@ from cosim.formats.pytorch.job import (
     mesh_for,
 )
 from cosim.formats.pytorch.kineto import Timeline
+from cosim.formats.pytorch.libraries import CommunicationLibrary, every_library
 from cosim.formats.pytorch.link import link, match_comms
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import build_gpu
@@ -62,6 +63,9 @@ class PyTorchWorkload(WorkloadSpec):
     groups: dict[str, list[list[NonNegativeInt]]] = Field(
         default={}, description="ranks of process groups that the traces don't tell: {name: [[0, 1], [2, 3]]}"
     )
+    libraries: list[Annotated[CommunicationLibrary, Named("cosim.communications")]] = Field(
+        default=[], description="whose kernels communicate, beside those of `cosim list communication`"
+    )
     world_size: PositiveInt | None = Field(
         None, description="ranks, where only one rank's trace is there, which then stands for all"
     )
@@ -85,7 +89,7 @@ class PyTorchWorkload(WorkloadSpec):
         if self.kineto is not None:
             timed_by = [name for name in ("gpu", "host") if getattr(self, name) is not None]
             return [(name, "the Kineto traces have the times") for name in timed_by]
-        given = self.model_fields_set & {"collectives", "start"}
+        given = self.model_fields_set & {"collectives", "start", "libraries"}
         return [(name, "there are no Kineto traces") for name in sorted(given)]
 
     def runs_on(self, context: Context) -> GpuSpec | None:  # noqa: ARG002 - a setting, no file
@@ -136,7 +140,7 @@ class PyTorchWorkload(WorkloadSpec):
             As :meth:`build`.
         """
         report = ReportBuilder()
-        timelines = _timelines(base / str(self.kineto), report)
+        timelines = _timelines(base / str(self.kineto), every_library(self.libraries), report)
         traces: dict[int, ExecutionTrace] = {}
         if self.et is not None:
             by_process = {timeline.pid: rank for rank, timeline in timelines.items()}
@@ -231,9 +235,11 @@ class PyTorchWorkload(WorkloadSpec):
         return as_workload(Path(place).name, programs, world_size, report, mesh)
 
 
-def _timelines(path: Path, report: ReportBuilder) -> dict[int, Timeline]:
+def _timelines(
+    path: Path, libraries: Mapping[str, CommunicationLibrary], report: ReportBuilder
+) -> dict[int, Timeline]:
     with closing(open_traces(path)) as files:
-        read = [kineto.read(text, name) for name, text in files]
+        read = [kineto.read(text, name, libraries) for name, text in files]
     found = _by_rank([(one.file, one.rank, one) for one in read], report)
     for timeline in found.values():
         report.read("Kineto event of a thread", len(timeline.calls))

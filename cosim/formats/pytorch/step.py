@@ -14,7 +14,7 @@ from cosim.workload.program import CPU_STREAM
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class StepCut:
     """A rank's timeline of the step, its main thread, begin and end on the host, and streams' state there."""
 
     timeline: Timeline
@@ -62,7 +62,7 @@ class MeasuredStep:
         return f"thread {self.threads[number]}"
 
 
-def sort_out(cut: Cut, report: ReportBuilder) -> MeasuredStep:
+def sort_out(cut: StepCut, report: ReportBuilder) -> MeasuredStep:
     """Threads as items, all in one order; communications with their kernels, in order of their launch."""
     timeline, main, begin, end = cut.timeline, cut.main, cut.begin, cut.end
     works: dict[int, list[Work]] = defaultdict(list)
@@ -133,6 +133,6 @@ def _comms(step: MeasuredStep) -> list[tuple[RecordedComm, HostEvent, Work | Non
                 found.append((item.call.comm, item.call))
         elif item.what is What.LAUNCH and item.inside is not None and item.call is not None:
             for work in step.works[item.call.correlation or 0]:
-                if work.nccl:
+                if work.library:
                     kernels.setdefault(id(item.inside), work)
     return [(comm, call, kernels.get(id(call))) for comm, call in found]

@@ -22,6 +22,7 @@ static inline double chance(int64_t salt, int64_t now) {
 
 /* -- choosing ------------------------------------------------------------------------------------------------------ */
 
+static const double EVEN_STEP = 0.6180339887498949;
 static const double NEAR_ONE = 1e-6; /* parts add up to 1 within this */
 
 /* A connection chooses when time leaves this instant; `fresh`: because it begins a message. */
@@ -176,26 +177,53 @@ static int64_t check_batch(struct balance *balance) {
   return DONE;
 }
 
-/* Whether the `n`-th answer is another than what its connection has; it has it afterwards. */
-static bool take_answer(struct balance *balance, int64_t n) {
+/* Whether the `n`-th answer is another than what its connection has. */
+static bool is_answer_new(const struct balance *balance, int64_t n) {
+  const struct choice *row = &balance->rows[n];
+  const struct chosen_route *route = &balance->routes[row->conn];
+  if (!balance->counts.splits) return route->path != (int32_t)row->path;
+  for (int64_t k = 0; k < balance->pairs[route->pair].count; k++)
+    if (balance->parts[route->part + k] != balance->seen[row->begin + k].part) return true;
+  return false;
+}
+
+/* A connection has the `n`-th answer from now on. */
+static void take_answer(struct balance *balance, int64_t n) {
   const struct choice *row = &balance->rows[n];
   struct chosen_route *route = &balance->routes[row->conn];
   const struct endpoint_pair *pair = &balance->pairs[route->pair];
-  bool changed = false;
   if (!balance->counts.splits) {
-    int32_t path = (int32_t)row->path;
-    changed = route->path != path;
-    route->path = path;
-    balance->candidates[pair->first + path].users++;
-    return changed;
+    route->path = (int32_t)row->path;
+    balance->candidates[pair->first + route->path].users++;
+    return;
   }
   for (int64_t k = 0; k < pair->count; k++) {
-    double part = balance->seen[row->begin + k].part, *mine = &balance->parts[route->part + k];
-    changed = changed || *mine != part;
-    *mine = part;
+    double part = balance->parts[route->part + k] = balance->seen[row->begin + k].part;
     if (part > 0.0) balance->candidates[pair->first + k].users++;
   }
-  return changed;
+}
+
+/* Bytes that are parted over paths, as whole ones: sums of parts are rounded, so that none is lost or told twice. */
+struct parting {
+  int64_t bytes, given;
+  double total, offset;
+};
+
+/* Another offset each time, which lie evenly between 0 and 1: bytes of many short messages go by parts, too. */
+static struct parting part_bytes(struct balance *balance, int64_t bytes) {
+  double offset = balance != NULL ? (double)(balance->counts.num_counted++) * EVEN_STEP : 0.0;
+  return (struct parting){.bytes = bytes, .offset = offset - floor(offset)};
+}
+
+/* Bytes of the next path, which has this part of them. */
+static int64_t next_bytes(struct parting *parting, double part) {
+  parting->total += part;
+  int64_t up_to = parting->total > 1.0 - NEAR_ONE
+                      ? parting->bytes
+                      : (int64_t)floor((double)parting->bytes * parting->total + parting->offset);
+  int64_t mine = least(up_to, parting->bytes) - parting->given;
+  parting->given += mine;
+  return mine;
 }
 
 /* Whether the `n`-th is to be asked again at a time of its own. Not where every path is down: routes that change ask

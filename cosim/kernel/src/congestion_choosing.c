@@ -122,7 +122,8 @@ static void follow_choice(struct core *core, struct congestion_state *fluid, int
   struct chosen_route *route = &balance->routes[c];
   bool fresh = route->fresh;
   if (!fresh) count_crowd(fluid, c, -1);
-  bool changed = take_answer(balance, n);
+  bool changed = is_answer_new(balance, n);
+  take_answer(balance, n);
   balance->counts.num_choices++;
   /* A first choice is none that changes anything. */
   if (changed && route->known) balance->counts.num_changes++;

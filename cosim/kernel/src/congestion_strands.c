@@ -149,12 +149,12 @@ static void weigh_strands(struct congestion_state *fluid, int64_t c) {
 /* Count bytes on a connection's links; `sent`: all bytes of its flow so far. */
 static void count_bytes(struct core *core, struct congestion_state *fluid, int64_t c, int64_t sent) {
   struct connection *one = &fluid->conns[c];
-  double more = (double)(sent - one->counted);
+  struct parting parting = part_bytes(fluid->settings.balanced ? fluid->balance : NULL, sent - one->counted);
   one->counted = sent;
   for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
     const struct strand *strand = &fluid->strands[s];
     if (strand->part <= 0.0) continue;
-    int64_t mine = (int64_t)(more * strand->part + 0.5);
+    int64_t mine = next_bytes(&parting, strand->part);
     for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
       core->link_bytes[fluid->hops[k].link] += mine;
   }

@@ -85,13 +85,26 @@ static void make_room_for_traffic(struct traffic *traffic) {
   }
 }
 
+/* Bytes of a bound row, as they are kept below the number of its pair. */
+static int64_t kept_size(struct traffic *traffic, int64_t size) {
+  if (size >> LONG_BIT == 0) return size;
+  RESERVE(traffic, long_sizes, traffic->state.num_long + 1);
+  traffic->long_sizes[traffic->state.num_long] = size;
+  return ((int64_t)1 << LONG_BIT) + traffic->state.num_long++;
+}
+
+static inline int64_t size_of_row(const struct traffic *traffic, int64_t info) {
+  int64_t kept = info & (((int64_t)1 << SIZE_BITS) - 1);
+  return kept >> LONG_BIT == 0 ? kept : traffic->long_sizes[kept - ((int64_t)1 << LONG_BIT)];
+}
+
 /* Bind rows: their bytes, and the number of each one's pair of endpoints, -1 where it goes to itself. */
 int64_t number_rows(struct traffic *traffic, int64_t count, const int32_t *src, const int32_t *dst,
                     const int64_t *size, int64_t *info) {
   CATCH_OUT_OF_MEMORY;
   for (int64_t k = 0; k < count; k++) {
     int64_t pair = src[k] == dst[k] ? -1 : number_pair(traffic, (int64_t)src[k] << 32 | dst[k]);
-    info[k] = pair * ((int64_t)1 << SIZE_BITS) + size[k];
+    info[k] = pair * ((int64_t)1 << SIZE_BITS) + kept_size(traffic, size[k]);
   }
   make_room_for_traffic(traffic);
   return DONE;
@@ -168,7 +181,7 @@ static void keep_message(struct engine *engine, const struct flow_group *group, 
                          int64_t start, int64_t time) {
   RESERVE(engine, kept, engine->state.num_kept + 1);
   engine->kept[engine->state.num_kept++] = (struct kept_message){
-      group->key_high, group->key_low + flow, info >> SIZE_BITS, info & (((int64_t)1 << SIZE_BITS) - 1), start, time};
+      group->key_high, group->key_low + flow, info >> SIZE_BITS, size_of_row(engine->traffic, info), start, time};
 }
 
 /* Of the completion before: its group, the first flow of its repetition, how many rows that has, and where they are;
@@ -216,7 +229,7 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
   }
   engine->fct[near->bin]++;
   count_time(state, took);
-  add_traffic(engine->traffic, info >> SIZE_BITS, info & (((int64_t)1 << SIZE_BITS) - 1), time);
+  add_traffic(engine->traffic, info >> SIZE_BITS, size_of_row(engine->traffic, info), time);
   if (state->keeps_messages) keep_message(engine, group, flow, info, start, time);
 }
 

@@ -101,6 +101,7 @@ static void choose_operation(struct engine *engine) {
     struct lane *lane = &engine->lanes[rank->lane0 + state->at_lane];
     /* A stream does one thing at a time; the last lane is of what is in no stream, and is emptied. */
     if (lane->count == 0 || (state->at_lane < last && lane->busy != NONE)) continue;
+    if (!takes_its_turn(engine, rank, state->at_lane)) continue;
     state->at_op = take_ready(engine, rank, state->at_lane);
     engine->cells[rank->cell0 + state->at_op].started = state->now;
     if (state->at_lane < last) {

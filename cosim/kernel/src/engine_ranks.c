@@ -12,7 +12,7 @@ static void touch(struct engine *engine, int64_t number) {
 /* Whether an operation goes before another: those that are ahead, then by iteration, then by number. Slots go round, so
  * those before the oldest iteration's are of later ones. `ops` are of its program. */
 static inline bool goes_before(const struct operation *ops, const struct rank *rank, int32_t one, int32_t other) {
-  if (ops[one].ahead != ops[other].ahead) return ops[one].ahead;
+  if ((ops[one].ahead > 0) != (ops[other].ahead > 0)) return ops[one].ahead > 0;
   return (one >= rank->origin) == (other >= rank->origin) ? one < other : one >= rank->origin;
 }
 
@@ -34,6 +34,19 @@ static bool make_ready(struct engine *engine, const struct rank *rank, int32_t o
   cells[at].ready = op;
   /* The last lane is no stream: nobody holds it. */
   return lane->busy == NONE || number + 1 == program->lanes;
+}
+
+/* Whether the first operation that is ready in a lane may start now; if so, it is counted. */
+static bool takes_its_turn(struct engine *engine, const struct rank *rank, int64_t number) {
+  struct lane *lane = &engine->lanes[rank->lane0 + number];
+  const struct program *program = &engine->programs[rank->program];
+  if (program->ahead == 0) return true;
+  int64_t base = engine->lane_base[program->lane0 + number];
+  bool ahead = engine->ops[program->op0 + engine->cells[rank->cell0 + base].ready].ahead > 0;
+  if (!ahead && lane->owed > 0 && lane->ahead > 0) return false;
+  lane->owed += ahead ? -1 : 1;
+  lane->ahead -= ahead;
+  return true;
 }
 
 /* Take the first operation that is ready in a lane of a rank, which has one. */

@@ -163,8 +163,11 @@ int64_t write_programs(struct engine *engine, struct table_columns *source, cons
     int64_t roots = write_roots(engine, at.op, length, at.root);
     int64_t later = count_lagged(engine, source, lagged, base, base + length, at.op);
     at.successor = write_successors(engine, source, program, at.op, lagged, slots, at.successor);
+    int32_t ahead = 0;
+    for (int64_t op = at.op; op < at.op + length; op++) ahead += engine->ops[op].ahead > 0;
     engine->programs[at.program + program] = (struct program){
-        (int32_t)at.op, (int32_t)length, (int32_t)lanes, (int32_t)at.lane, (int32_t)roots, (int32_t)at.root};
+        .op0 = (int32_t)at.op, .ops = (int32_t)length, .lanes = (int32_t)lanes, .lane0 = (int32_t)at.lane,
+        .roots = (int32_t)roots, .root0 = (int32_t)at.root, .ahead = ahead};
     lagged = later;
     at.op += slots * length;
     at.lane += lanes;
@@ -216,6 +219,12 @@ void write_ranks(struct engine *engine, int64_t job_number, int64_t program0, in
     port += end_first[program + 1] - end_first[program];
     for (int64_t k = 0; k < slots * its->ops; k++) engine->cells[cell++].started = NONE;
     for (int64_t k = 0; k < its->lanes; k++) engine->lanes[lane++].busy = NONE;
+    for (int64_t k = 0; k < its->ops && its->ahead > 0; k++) {
+      const struct operation *one = &engine->ops[its->op0 + k];
+      if (one->ahead == 0) continue;
+      engine->lanes[rank->lane0 + one->lane].owed = one->ahead;
+      engine->lanes[rank->lane0 + one->lane].ahead += job->iterations;
+    }
     for (int64_t k = 0; k < groups[program]; k++) engine->members[member++] = (struct member){NONE, NONE};
   }
   for (int64_t k = 0; k < job->iterations; k++) engine->traits[job->trait0 + k] = NONE;

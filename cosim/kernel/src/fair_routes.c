@@ -35,16 +35,19 @@ static void count_in_crowd(struct fluid *fluid, int64_t f, int64_t sign) {
   }
 }
 
-/* Count bytes on a flow's links; `sent`: of its message, so far. */
-static void count_on_route(struct core *core, struct fluid *fluid, int64_t f, int64_t c, int64_t sent) {
-  struct chosen_route *route = &fluid->balance->routes[c];
-  const struct fluid_flow *flow = &fluid->flows[f];
-  double whole = (double)fluid->classes[flow->traits].weight;
-  double more = (double)(sent - route->sent);
+/* Count bytes on the links of a connection's paths; `sent`: of its message, so far. */
+static void count_on_route(struct core *core, struct fluid *fluid, int64_t c, int64_t sent) {
+  struct balance *balance = fluid->balance;
+  struct chosen_route *route = &balance->routes[c];
+  const struct endpoint_pair *pair = &balance->pairs[route->pair];
+  struct parting parting = part_bytes(balance, sent - route->sent);
   route->sent = sent;
-  for (int64_t m = flow->member; m != NONE; m = fluid->members[m].sibling) {
-    double part = (double)weight_of(fluid, m, flow);
-    core->link_bytes[fluid->members[m].link] += (int64_t)(more * (part / whole) + 0.5);
+  for (int64_t k = 0; k < pair->count; k++) {
+    double part = part_of(balance, c, k);
+    if (part == 0.0) continue;
+    const struct candidate *path = &balance->candidates[pair->first + k];
+    int64_t mine = next_bytes(&parting, part);
+    for (int64_t at = path->begin; at < path->end; at++) core->link_bytes[balance->links[at]] += mine;
   }
 }
 
@@ -52,7 +55,7 @@ static void count_on_route(struct core *core, struct fluid *fluid, int64_t f, in
 static int64_t end_on_route(struct core *core, struct fluid *fluid, int64_t f, int64_t c) {
   int64_t now = core->state.instant;
   struct chosen_route *route = &fluid->balance->routes[c];
-  count_on_route(core, fluid, f, c, core->store->rows[fluid->messages[f].row].size);
+  count_on_route(core, fluid, c, core->store->rows[fluid->messages[f].row].size);
   count_in_crowd(fluid, f, -1);
   route->due = NONE;
   route->idle_since = now;
@@ -113,7 +116,7 @@ int64_t choose_anew(struct fluid *fluid) {
 static void leave_route(struct core *core, struct fluid *fluid, int64_t f, int64_t c, int64_t now) {
   struct chosen_route *route = &fluid->balance->routes[c];
   int64_t size = core->store->rows[fluid->messages[f].row].size;
-  count_on_route(core, fluid, f, c, size - (int64_t)ceil(left_of(&fluid->flows[f], now)));
+  count_on_route(core, fluid, c, size - (int64_t)ceil(left_of(&fluid->flows[f], now)));
   count_in_crowd(fluid, f, -1);
   leave_path(fluid, f);
   fluid->flows[f].level = -1.0; /* to the filling it is a new one */
@@ -144,11 +147,10 @@ static void go_along(struct fluid *fluid, int64_t f, const struct candidate *pat
 }
 
 /* Put a flow on the links of what its connection has chosen. */
-static void go_by_choice(struct core *core, struct fluid *fluid, int64_t f, int64_t c, int64_t now) {
+static void go_by_choice(struct fluid *fluid, int64_t f, int64_t c) {
   struct balance *balance = fluid->balance;
   struct chosen_route *route = &balance->routes[c];
   const struct endpoint_pair *pair = &balance->pairs[route->pair];
-  if (fluid->flows[f].member != NONE) leave_route(core, fluid, f, c, now);
   route->latency = 0;
   for (int64_t k = 0; k < pair->count; k++) {
     double part = part_of(balance, c, k);
@@ -169,13 +171,15 @@ static void follow_answers(struct core *core, struct fluid *fluid, int64_t now) 
   for (; counts->taken < counts->num_rows; counts->taken++) {
     int64_t n = counts->taken, c = balance->rows[n].conn, f = fluid->channels[c].head;
     struct chosen_route *route = &balance->routes[c];
-    bool changed = take_answer(balance, n);
+    bool changed = is_answer_new(balance, n);
+    if (changed && fluid->flows[f].member != NONE) leave_route(core, fluid, f, c, now);
+    take_answer(balance, n);
     counts->num_choices++;
     counts->num_changes += changed && route->known;
     route->known = 1;
     route->fresh = 0;
     route->choosing = 0;
-    if (changed || fluid->flows[f].member == NONE) go_by_choice(core, fluid, f, c, now);
+    if (changed || fluid->flows[f].member == NONE) go_by_choice(fluid, f, c);
     route->due = NONE;
     if (!asks_again(balance, n)) continue;
     route->due = now + (int64_t)balance->rows[n].again;

@@ -393,6 +393,7 @@ struct balance_counts {
   int64_t next; /* the first of them that is in the batch under way */
   int64_t num_rows; /* of that batch */
   int64_t asked; /* 1: the balancer was asked about it */
+  int64_t num_counted; /* how often bytes of a connection were counted on its links */
   int64_t taken; /* how many of its answers were followed */
   int64_t wrong; /* the row of one that can't be followed */
   int64_t num_choices, num_changes; /* in all so far: choices, and those that changed a path */
@@ -1090,6 +1091,7 @@ enum engine_size {
   WHAT_BITS = 24, /* its kind of collective, */
   TURN_BITS = 14, /* and its turn; together never negative */
   SIZE_BITS = 36, /* of a bound row: bytes below, the number of its pair of endpoints above, or -1 for a mark */
+  LONG_BIT = 35, /* of these bits: where its bytes are in `long_sizes` is below */
   FCT_BINS = 3648, /* each picosecond below 64, then 64 for each power of two: 1.6 % wide at most */
 };
 
@@ -1147,13 +1149,15 @@ struct operation {
   int32_t slot, number;
   int32_t early; /* how many of `waits` lie before the first iteration when that is new; of a driven rank's: its row of
                     `issued` */
-  int32_t ahead; /* 1: it goes before those of its lane that aren't */
+  int32_t ahead; /* so many like it go first, and then one before each of its lane that has 0 */
 };
 
 struct program {
   int32_t op0, ops; /* its operations, so many in each slot */
   int32_t lanes, lane0; /* lane_base[lane0 + lane]: where a lane's heap is in a rank's cells */
   int32_t roots, root0; /* what waits for the iteration alone */
+  int32_t ahead; /* so many operations are ahead */
+  int32_t pad;
 };
 
 struct job {
@@ -1196,6 +1200,8 @@ struct rank_cell {
 struct lane {
   int32_t busy; /* the operation that holds the stream; NONE */
   int32_t count; /* ready for it */
+  int64_t owed; /* so many that are ahead go before the next one that isn't */
+  int64_t ahead; /* so many of those have yet to start, in all iterations */
 };
 
 /* A rank's place in a group that its program names; NONE: not looked up. */
@@ -1377,6 +1383,7 @@ struct traffic_state {
   int64_t bins, most_cells; /* of each pair; of all */
   int64_t bin_bits; /* a bin is 2^bin_bits ps wide */
   int64_t num_arrivals;
+  int64_t num_long;
 };
 
 /* Pairs of endpoints, numbered in the order in which they were first met, and the bytes between them over time. */
@@ -1386,6 +1393,7 @@ struct traffic {
   GROWN(int32_t, hashes); /* pair + 1, by code; a power of two of them */
   GROWN(struct arrival, arrivals); /* as long as they are few for so many pairs */
   GROWN(int64_t, bytes); /* [bins, pairs], from then on */
+  GROWN(int64_t, long_sizes); /* of rows of 32 GiB and more */
 };
 
 /* Jobs and all that is under way of them. Python writes the COLUMNs, most of them before a run; the loop the others. */

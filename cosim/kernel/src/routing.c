@@ -235,7 +235,11 @@ static int64_t choose_way(const struct hop_tables *t, struct traveller *who, int
     return who->nic;
   }
   if (who->nic == NONE) return choose_switch_way(who, node, ways);
-  if (2 * cost_from(t, node, goal, row) <= who->cost) return who->nic % ways;
+  if (2 * cost_from(t, node, goal, row) <= who->cost) {
+    /* A destination's own digits say which of its NICs its first channel has. */
+    if (who->choice == WAY_BY_DESTINATION) return (choose_switch_way(who, node, ways) + who->channel) % ways;
+    return who->nic % ways;
+  }
   return who->choice == FIRST_WAY ? who->channel % ways : choose_switch_way(who, node, ways);
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import percent
 from cosim.results.traffic.analysis import PartAnalysis, TrafficAnalysis
-from cosim.results.traffic.beside import Beside
+from cosim.results.traffic.beside import TrafficDifference
 from cosim.results.traffic.logged import LoggedAnalysis
 from cosim.results.traffic.patterns import Pattern
 from cosim.results.traffic.ports import PortAnalysis
@@ -30,7 +30,7 @@ def traffic_page(analysis: TrafficAnalysis) -> Page:
     return sections
 
 
-def beside_page(one: Beside) -> Page:
+def beside_page(one: TrafficDifference) -> Page:
     """Two analyses beside each other."""
 
     def shown(value: float | None) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cosim.errors import InputError
 from cosim.files.folder import PROGRESS_FILE, settle
@@ -20,19 +21,25 @@ from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
 from cosim.results.stored_run import load_run
 from cosim.units import format_time
 
+MOST_SETTINGS = 6
 MOST_DEEP = 4
 """Levels of folders that are looked into."""
 
 
 @dataclass(frozen=True)
 class FoundFolder:
-    """``name`` is its path below the folder that is listed, ``said`` what came of it in a line."""
+    """``name`` is its path below the folder that is listed, ``said`` what came of it in a line; of a run also
+    the share of the jobs' time that waits for communication, the digest, and what was set, by its path.
+    """
 
     name: str
     path: Path
     kind: Literal["run", "sweep", "under way", "broken"]
     said: str
     changed_s: float
+    exposed: str = ""
+    digest: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def found_in(root: Path) -> list[FoundFolder]:
@@ -67,7 +74,7 @@ def _found(root: Path, folder: Path) -> FoundFolder | None:
         settle(folder)
         if (folder / SUMMARY_FILE).is_file() and (folder / COLUMNS_FILE).is_file():
             file = folder / SUMMARY_FILE
-            return FoundFolder(name, folder, "run", _of_run(folder), file.stat().st_mtime)
+            return _of_run(name, folder, file.stat().st_mtime)
         if (folder / TRIALS).is_file():
             sweep, file = load_sweep(folder), folder / TRIALS
             return FoundFolder(name, folder, "sweep", f"{len(sweep.runs)} runs", file.stat().st_mtime)
@@ -80,8 +87,11 @@ def _found(root: Path, folder: Path) -> FoundFolder | None:
     return None
 
 
-def _of_run(folder: Path) -> str:
-    summary = load_run(folder).summary
+@lru_cache(maxsize=1024)
+def _of_run(name: str, folder: Path, changed_s: float) -> FoundFolder:
+    """The same as long as its summary is: a list is looked at every few seconds."""
+    run = load_run(folder)
+    summary = run.summary
     times = [
         f"{job.name} {format_time(job.iteration_mean_ps)}"
         for job in summary.jobs[:4]
@@ -89,7 +99,36 @@ def _of_run(folder: Path) -> str:
     ]
     more = f" and {len(summary.jobs) - 4} more" if len(summary.jobs) > 4 else ""
     head = f"{summary.name or 'run'} on {summary.topology}, {summary.network}"
-    return ": ".join([head, ", ".join(times) + more] if times else [head])
+    said = ": ".join([head, ", ".join(times) + more] if times else [head])
+    shares = [job.exposed.share for job in summary.jobs if job.iterations_done]
+    exposed = percent(sum(shares) / len(shares)) if shares else ""
+    asked = run.settings if isinstance(run.settings, dict) else {}
+    settings = dict(_flat("", {key: one for key, one in asked.items() if key != "description"}))
+    return FoundFolder(name, folder, "run", said, changed_s, exposed, summary.digest[:12], settings)
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _flat(f"{path}.{key}" if path else str(key), one)
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for k, one in enumerate(value):
+            yield from _flat(f"{path}[{k}]", one)
+    else:
+        yield path, str(value)
+
+
+def set_differently(found: Sequence[FoundFolder]) -> dict[str, str]:
+    """Of each run by its name: what is not set alike in all of them, at most :data:`MOST_SETTINGS`."""
+    runs = [one for one in found if one.settings]
+    paths = dict.fromkeys(path for one in runs for path in one.settings)
+    differ = [path for path in paths if len({one.settings.get(path) for one in runs}) > 1]
+    out = {}
+    for one in runs:
+        mine = [f"{path}={one.settings[path]}" for path in differ if path in one.settings]
+        left = f", {len(mine) - MOST_SETTINGS} more" if len(mine) > MOST_SETTINGS else ""
+        out[one.name] = ", ".join(mine[:MOST_SETTINGS]) + left
+    return out
 
 
 def _how_far(folder: Path) -> str:

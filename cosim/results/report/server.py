@@ -6,19 +6,24 @@ Requests for another host are refused, so that a page from elsewhere can't ask t
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import base64
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import partial
 from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from cosim.errors import InputError
+from cosim.results.plots.charts import MOST_LINES
+from cosim.results.plots.plot import save_plots
 from cosim.results.report.document import report, sweep_report
-from cosim.results.report.folders import FoundFolder, found_in
+from cosim.results.report.folders import FoundFolder, found_in, set_differently
 from cosim.results.report.sweep_data import load_sweep
 from cosim.results.stored_run import load_run
 from cosim.results.sweep import Trial
@@ -69,7 +74,7 @@ class _ViewRequest(BaseHTTPRequestHandler):
 
     def _show(self, names: list[str]) -> None:
         found = {one.name: one for one in found_in(self._root)}
-        chosen = [found[name] for name in names[:2] if name in found]
+        chosen = [found[name] for name in names[:MOST_LINES] if name in found]
         if not chosen:
             return self._answer(HTTPStatus.NOT_FOUND, _message("There is no such run; choose one or two."))
         if any(one.kind == "sweep" for one in chosen):
@@ -77,6 +82,8 @@ class _ViewRequest(BaseHTTPRequestHandler):
             page = sweep_report(
                 load_sweep(folder), partial(_address, found, "" if name == "." else f"{name}/")
             )
+        elif len(chosen) > 2:
+            return self._answer(HTTPStatus.OK, _overlay(chosen))
         else:
             page = report([load_run(one.path) for one in chosen])
         return self._answer(HTTPStatus.OK, page.html)
@@ -110,25 +117,47 @@ def _message(text: str) -> str:
 
 
 def _list(root: Path, found: list[FoundFolder]) -> str:
-    rows = "".join(_row(one) for one in found)
+    settings = set_differently(found)
+    rows = "".join(_row(one, settings.get(one.name, "")) for one in found)
+    heads = ("folder", "date", "kind", "what came of it", "set differently", "exposed", "digest")
+    titles = "".join(
+        f'<th class="text"><button type="button" class="plain">{head}</button></th>' for head in heads
+    )
     none = "<p>No run yet: <code>cosim run S --out</code> writes one; the list looks again by itself.</p>"
     return _page(
         f"Runs in {root.name or root}",
         f"<h1>Runs in {escape(str(root))}</h1>"
         '<form action="/show"><p><input id="search" type="search" placeholder="Search" aria-label="Search"> '
-        "<button>Show, or compare two</button></p>"
-        '<div class="wide"><table><thead><tr><th></th><th class="text">folder</th><th class="text">kind</th>'
-        f'<th class="text">what came of it</th></tr></thead><tbody id="runs">{rows}</tbody></table></div>'
+        "<button>Show one, compare two, overlay up to eight</button></p>"
+        f'<div class="wide"><table><thead><tr><th></th>{titles}</tr></thead>'
+        f'<tbody id="runs">{rows}</tbody></table></div>'
         f"{'' if found else none}</form>",
     )
 
 
-def _row(one: FoundFolder) -> str:
+def _overlay(chosen: Sequence[FoundFolder]) -> str:
+    """Several runs on one axis each: completion times, and throughput."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "overlay.svg"
+        save_plots([one.path for one in chosen], ["cdf", "throughput"], path, columns=2)
+        drawn = base64.b64encode(path.read_bytes()).decode("ascii")
+    names = "".join(f"<li>{escape(one.name)}: {escape(one.said)}</li>" for one in chosen)
+    alt = "Completion times of messages, and throughput over time"
+    image = f'<img alt="{alt}" style="width:100%;background:#fff" src="data:image/svg+xml;base64,{drawn}">'
+    return _page("Overlay", f"<h1>Overlay</h1>{image}<ul>{names}</ul><p><a href='/'>All runs</a></p>")
+
+
+def _row(one: FoundFolder, settings: str) -> str:
     name = escape(one.name)
     shown = one.kind in ("run", "sweep")
     box = f'<input type="checkbox" name="run" value="{name}" aria-label="{name}">' if shown else ""
     link = f'<a href="/show?run={quote(one.name, safe="")}">{name}</a>' if shown else name
-    cells = (f'<td class="text">{cell}</td>' for cell in (link, escape(one.kind), escape(one.said)))
+    date = datetime.fromtimestamp(one.changed_s).strftime("%Y-%m-%d %H:%M") if one.changed_s else ""
+    texts = (date, one.kind, one.said, settings, one.exposed, one.digest)
+    cells = [
+        f'<td class="text">{link}</td>',
+        *(f'<td class="text long">{escape(text)}</td>' for text in texts),
+    ]
     return f"<tr><td>{box}</td>{''.join(cells)}</tr>"
 
 

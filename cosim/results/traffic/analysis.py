@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.captures.traffic import I32, I64, Capture, Transfers
+from cosim.captures.traffic import I32, I64, TrafficCapture, Transfers
 from cosim.results.traffic.bytes_over_time import busy_ps, in_bins, joined
 from cosim.results.traffic.logged import LoggedAnalysis, analyse_logged
 from cosim.results.traffic.patterns import MIXED, Pattern, groups_of, name_pattern
@@ -101,7 +101,7 @@ class TrafficAnalysis:
         return int(self.pairs[:, 2].sum())
 
 
-def analyse_capture(capture: Capture) -> TrafficAnalysis:
+def analyse_capture(capture: TrafficCapture) -> TrafficAnalysis:
     """Analyse one capture, or a run read as one."""
     found = capture.transfers
     return TrafficAnalysis(
@@ -152,7 +152,7 @@ def _part(name: str, found: Transfers) -> PartAnalysis:
     start, end = int(found.start_ps.min()), int(found.end_ps.max())
     periods = _periods(found, start, end)
     gap = int(periods[0].period_ps / 200) if periods else (end - start) // 1000
-    number, first, last = joined(found.start_ps, found.end_ps, gap)
+    _, first, last = joined(found.start_ps, found.end_ps, gap)
     hosts = np.unique(np.append(found.src, found.dst))
     sent = np.bincount(found.src, found.size_bytes)
     total = int(found.size_bytes.sum())

@@ -1,7 +1,7 @@
 """Two analyses beside each other: total bytes, who sends to whom, sizes of transfers, periods.
 
-Hosts are the same where all names of the smaller set are in the other one. Else, where both have as many, they
-are aligned in order of their numbers, which the page says.
+Hosts are the same where all names of the smaller set are in the other one. Else, where both have as many,
+they are aligned in order of their numbers, which the page says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Beside:
+class TrafficDifference:
     """How b differs from a. Ratios are b over a; None: one of both has none.
 
     ``cosine`` is that of the pairs' bytes: 1 means the same shares. ``wasserstein`` is the distance of the
@@ -38,7 +38,7 @@ class Beside:
     sentence: str
 
 
-def beside(a: TrafficAnalysis, b: TrafficAnalysis) -> Beside:
+def beside(a: TrafficAnalysis, b: TrafficAnalysis) -> TrafficDifference:
     """Set b beside a."""
     aligned, cosine = _cosine(a, b)
     ratio = b.size_bytes / a.size_bytes if a.size_bytes else None
@@ -49,7 +49,7 @@ def beside(a: TrafficAnalysis, b: TrafficAnalysis) -> Beside:
     ]
     period_ratio = periods[1] / periods[0] if periods[0] and periods[1] else None
     same = _names(a) == _names(b)
-    return Beside(
+    return TrafficDifference(
         a.name,
         b.name,
         ratio,

@@ -105,7 +105,8 @@ def all_pages(analyses: Sequence[TrafficAnalysis]) -> list[Page]:
 def write(
     analyses: Sequence[TrafficAnalysis], out: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False
 ) -> None:
-    """Write ``page.txt``, ``analysis.json``, and of each source ``pairs``, ``over_time`` and ``ports`` as CSV.
+    """Write ``page.txt``, ``analysis.json``, and of each source ``pairs``, ``over_time`` and ``ports`` as
+    CSV.
 
     Raises
     ------

@@ -2,11 +2,11 @@
 
 A rank's time runs from its own arrival, so the last to arrive has the shortest: what the collective itself
 took. A rank is slow where it is the last in three of five of its collectives, by over a 20th of what the
-next had to wait. A communicator is slow where its collectives take 1.2 times as long as the median of three or
-more others of the same kind, size and ranks.
+next had to wait. A communicator is slow where its collectives take 1.2 times as long as the median of three
+or more others of the same kind, size and ranks.
 
-Not told: a rank that is late by design, as the last stage of a pipeline may be, from one that is slow; which of
-several slow links a communicator has.
+Not told: a rank that is late by design, as the last stage of a pipeline may be, from one that is slow; which
+of several slow links a communicator has.
 """
 
 from __future__ import annotations

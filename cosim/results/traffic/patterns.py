@@ -3,12 +3,12 @@
 The expected patterns are those of the built-in collective algorithms, from their own templates, and four that
 no collective has: a pipeline (each rank to the next and back), a chain (to the next only), an incast and a
 broadcast from one. A pattern with E pairs is laid over the E pairs of hosts with most bytes; pairs are
-of one class where the pattern has the same bytes on them. An isomorphism of the two graphs gives each host its
-place (VF2; Cordella et al., IEEE TPAMI 26, 2004, doi:10.1109/TPAMI.2004.75, as networkx has it). The pattern
-that explains most bytes is named; of equals that with fewest pairs.
+of one class where the pattern has the same bytes on them. An isomorphism of the two graphs gives each host
+its place (VF2; Cordella et al., IEEE TPAMI 26, 2004, doi:10.1109/TPAMI.2004.75, as networkx has it). The
+pattern that explains most bytes is named; of equals that with fewest pairs.
 
-What a symmetric pattern can't tell apart it doesn't: a ring's first place is the lowest host number. Groups of
-over 256 hosts are compared with a ring, an all-to-all, an incast and a broadcast only.
+What a symmetric pattern can't tell apart it doesn't: a ring's first place is the lowest host number. Groups
+of over 256 hosts are compared with a ring, an all-to-all, an incast and a broadcast only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ MIXED = "mixed"
 @dataclass(frozen=True, eq=False)
 class Pattern:
     """A group's traffic: the pattern's name, the group's hosts in the pattern's order, the share of the
-    bytes that it explains, and the bytes. ``mixed`` has hosts in order of their numbers, and explains nothing.
+    bytes that it explains, and the bytes. ``mixed`` has hosts in order of their numbers, and explains
+    nothing.
     """
 
     name: str
@@ -158,8 +159,8 @@ def _doubled(count: int, found: Pairs) -> tuple[int, ...]:
             if free[a] and free[b]:
                 free[[a, b]] = False
                 turned = [groups[b][np.arange(size) ^ turn] for turn in range(size)]
-                best = max(turned, key=lambda one, a=a: float(cells[groups[a], one].sum()))
-                merged.append(np.append(groups[a], best))
+                between_them = [float(cells[groups[a], one].sum()) for one in turned]
+                merged.append(np.append(groups[a], turned[int(np.argmax(between_them))]))
         groups = np.array(merged)
     return tuple(groups[0].tolist())
 

@@ -1,10 +1,11 @@
 """Periods of a signal over time, by autocorrelation; several jobs in one signal are told apart.
 
 A lag is judged at its own resolution, a 12th of it, so that jitter of some percent doesn't hide it. The
-correlation at a lag is Pearson's, of what both ends of the overlap are; it is the confidence, too. A lag whose
-multiples correlate better, at the same resolution, is a part of the period. The period is, of all others, the
-lag whose correlation is highest after two standard errors (Fisher's z) are taken off, or the shortest part of
-it that correlates nearly as well. It is then read off a large multiple of it, where the same error weighs less.
+correlation at a lag is Pearson's, of what both ends of the overlap are; it is the confidence, too. A lag
+whose multiples correlate better, at the same resolution, is a part of the period. The period is, of all
+others, the lag whose correlation is highest after two standard errors (Fisher's z) are taken off, or the
+shortest part of it that correlates nearly as well. It is then read off a large multiple of it, where the
+same error weighs less.
 
 A common multiple of two jobs' periods correlates best of all. Then the mean course over it has only multiples
 of two numbers among its harmonics, and these are the jobs. After that the mean course is taken away, and what
@@ -122,7 +123,7 @@ def _widened(signal: F64, width: int) -> F64:
 
 
 def correlations(signal: F64) -> F64:
-    """Pearson's correlation of the signal with itself at each lag up to three quarters of it: float64[lags]."""
+    """Pearson's correlation of the signal with itself, at lags up to three quarters of it: float64[lags]."""
     count = len(signal)
     size = 1 << (2 * count - 1).bit_length()
     centred = signal - signal.mean()
@@ -190,8 +191,8 @@ def _mean_course(signal: F64, period: float) -> F64:
 
 
 def _jobs_in(signal: F64, period: float, confidence: float) -> list[float]:
-    """The period, or those of two jobs of which it is a common multiple; where jitter has made a multiple more
-    like itself than the period is, the part that has the power.
+    """The period, or those of two jobs of which it is a common multiple; where jitter has made a multiple
+    more like itself than the period is, the part that has the power.
     """
     per_period = max(4, min(192, int(period)))
     power = np.abs(np.fft.rfft(_profile(signal, period, per_period))[1:25]) ** 2

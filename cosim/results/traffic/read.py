@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from cosim.captures.read import read_capture
-from cosim.captures.traffic import Capture, Transfers
+from cosim.captures.traffic import TrafficCapture, Transfers
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError, Location
 from cosim.results.store import SUMMARY_FILE
 from cosim.results.stored_run import StoredRun, load_run
 
 
-def read_traffic(path: Path) -> Capture:
+def read_traffic(path: Path) -> TrafficCapture:
     """Read a run's folder or a capture.
 
     Raises
@@ -28,7 +28,7 @@ def read_traffic(path: Path) -> Capture:
     return read_capture(path)
 
 
-def capture_of(run: StoredRun) -> Capture:
+def capture_of(run: StoredRun) -> TrafficCapture:
     """A run's messages, as a capture would have them.
 
     Raises
@@ -49,7 +49,7 @@ def capture_of(run: StoredRun) -> Capture:
 
 def capture_of_messages(
     name: str, messages: MessageRecords, node_names: Sequence[str], jobs: Sequence[str]
-) -> Capture:
+) -> TrafficCapture:
     """Messages as a capture; hosts are the endpoints that have some."""
     most = int(max(messages.src.max(initial=-1), messages.dst.max(initial=-1))) + 1
     hosts = tuple(node_names[:most]) if len(node_names) >= most else tuple(map(str, range(most)))
@@ -57,4 +57,4 @@ def capture_of_messages(
     times = messages.start_ps, messages.end_ps
     step = messages.op.astype(np.int64)
     transfers = Transfers(hosts, *ends, messages.size_bytes, *times, messages.job, tuple(jobs), step)
-    return Capture(name, "run", transfers, notes=(f"{len(transfers):,} messages",))
+    return TrafficCapture(name, "run", transfers, notes=(f"{len(transfers):,} messages",))

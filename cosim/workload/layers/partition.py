@@ -10,9 +10,12 @@ equation    a stage with computation T and weights W on m workers, links of B by
 ==========  ==================================================================================
 ``paper``   max(T, 4 (m - 1) W / (m B)) / m; behind the first stage at least 2 a / (m B) for what comes in,
             and for what goes out
-``code``    (T + 4 (m - 1) W / (m B)) / m; activations are left out; on all machines of a level alone, its
-            synchronisation is shared by the workers within each
+``code``    (T + 4 (m - 1) W / (m B)) / m; activations are left out
 ==========  ==================================================================================
+
+A stage on all machines of a level alone synchronises them once for a minibatch of each worker within: its
+synchronisation is shared by these. The paper counts it for each minibatch, the released program does so here,
+and so does the replay.
 
 Not modelled: links that stages share, and that a stage waits while another one's messages pass; the replay
 does both.
@@ -187,7 +190,7 @@ def data_parallel_s(profile: LayerProfile, levels: Sequence[Level], equation: Eq
     for level in levels:
         m = level.workers
         sync = 4 * (m - 1) * weights / (m * level.rate_bps / 8)
-        time = float(_together(time, sync / within if equation == "code" else sync, equation)) / m
+        time = float(_together(time, sync / within, equation)) / m
         within = within * m
     return time
 
@@ -229,8 +232,7 @@ class _LevelProblem:
         for m in range(1, workers + 1):
             if m == 1 or not self.straight:
                 sync = 4 * (m - 1) * weights / (m * rate)
-                shared = sync / self.within if self.equation == "code" else sync
-                alone = _together(inner, shared, self.equation) / m
+                alone = _together(inner, sync / self.within, self.equation) / m
                 alone[self._too_large(weights + kept, m, m)] = np.inf
                 time[:, :, m - 1] = np.where(np.isnan(alone), np.inf, alone)[:starts]
             for own in range(1, 2 if self.straight else m):

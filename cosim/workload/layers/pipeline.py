@@ -1,8 +1,9 @@
 """A plan's stages as programs: minibatches flow through them, one forward, one backward.
 
 A worker keeps as many minibatches in flight as it has versions of weights (:attr:`StagePlan.versions`): a
-forward pass waits for the backward pass so many before it. Of what could run, the earlier minibatch goes first,
-which is backward; under ``1f1b_async`` a forward pass that is due does, so that one follows each backward pass. Minibatches go round-robin over the replicas of a stage; their gradients are
+forward pass waits for the backward pass so many before it. Under ``1f1b_async`` it makes so many forward
+passes first, and then one of each by turns, whoever waits. Else, of what could run, the earlier minibatch
+goes first, which is backward. Minibatches go round-robin over the replicas of a stage; their gradients are
 all-reduced while they compute on: a forward pass waits for the all-reduce one round before those of the
 backward pass that it waits for. ``1f1b`` and ``gpipe`` flush: an iteration is so many micro-batches of which
 nothing is left when it ends, with one all-reduce; ``gpipe`` runs all forward passes first.
@@ -163,10 +164,11 @@ class _Worker:
         self, name: str, phase: str, deps: tuple[int, ...], lagged: tuple[tuple[int, int], ...]
     ) -> Operation:
         layers = self.profile.layers[self.stage.first : self.stage.last]
+        by_turns = phase == "forward" and self.schedule == "1f1b_async"
         duration = sum(one.forward_ps if phase == "forward" else one.backward_ps for one in layers)
         return Operation(
             name, OpKind.COMPUTE, COMPUTE_STREAM, deps, duration_ps=duration, phase=phase, lagged=lagged,
-            ahead=phase == "forward" and self.schedule == "1f1b_async",
+            ahead=self.plan.versions[self.number] if by_turns else 0,
         )  # fmt: skip
 
     def _all_reduce(self, name: str, deps: tuple[int, ...], lagged: tuple[tuple[int, int], ...]) -> Operation:

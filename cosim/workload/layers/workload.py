@@ -207,7 +207,7 @@ class LayersWorkload(WorkloadSpec):
     def _said(self, profile: LayerProfile, plan: StagePlan, minibatches: int) -> tuple[str, ...]:
         """What the page says of a pipeline."""
         kept = [
-            f"stage {number}: layers {stage.first}-{stage.last - 1} on {stage.workers}, {versions} versions "
+            f"stage {number}: layers [{stage.first}, {stage.last}] on {stage.workers}, {versions} versions "
             f"of weights, {format_size(memory)} a worker with their activations"
             for number, (stage, versions, memory) in enumerate(
                 zip(plan.stages, plan.versions, plan.memory_bytes(profile), strict=True)

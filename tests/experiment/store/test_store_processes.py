@@ -24,8 +24,19 @@ seeds: 2
 """
 
 
+COUNTING = """
+from cosim.experiment.store import trials
+inner = trials._simulated
+def counted(task):
+    with open('simulated', 'a') as file:
+        file.write('x')
+    return inner(task)
+trials._simulated = counted
+"""
+
+
 def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-    code = "from cosim.cli import main; main()"
+    code = f"{COUNTING}from cosim.cli import main; main()"
     command = [sys.executable, "-c", code, "run", "sweep.yaml", "-q", "--store", "store", *arguments]
     return subprocess.Popen(command, cwd=folder, env=os.environ | environment)
 
@@ -43,6 +54,7 @@ def test_two_clients_at_once_have_the_same_and_nothing_is_half_there(tmp_path: P
     assert (tmp_path / "a" / "trials.csv").read_text() == (tmp_path / "b" / "trials.csv").read_text() == text
     entries, broken = open_store(tmp_path / "store").entries()
     assert len(entries) == 12
+    assert (tmp_path / "simulated").read_text() == "x" * 12  # each by one of them
     assert not broken
     assert open_store(tmp_path / "store").clear() == 0
 

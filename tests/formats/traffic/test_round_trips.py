@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ jobs:
         - operations:
             - {name: work, kind: compute, duration: 30us}
             - {name: sum, kind: collective, collective: all_reduce, size: 1000001, axes: [tp], deps: [work]}
-            - {name: all, kind: collective, collective: all_gather, size: 5003, axes: [dp], stream: other, deps: [work]}
+            - {name: all, kind: collective, collective: all_gather, size: 5003, axes: [dp], stream: b}
             - {name: wait, kind: compute, duration: 20us, deps: [sum, all]}
 """
 
@@ -65,7 +66,8 @@ def test_matrices_and_times_come_back(
     if isinstance(form, PcapFormat):
         capture = named(capture, read_hosts(tmp_path / "hosts.yaml"))
     messages = run.records.messages
-    assert messages is not None and capture.transfers is not None
+    assert messages is not None
+    assert capture.transfers is not None
     names = run.records.topology.node_names
     kept = messages.src != messages.dst
     assert kept.all()
@@ -116,7 +118,7 @@ def test_a_runs_analysis_has_its_bytes_its_iteration_and_its_patterns(run: cosim
 
 
 def straggled(
-    scenario: Scenario, changes: dict[str, object], out: Path
+    scenario: Scenario, changes: Mapping[str, object], out: Path
 ) -> tuple[list[str], list[tuple[str, ...]]]:
     cosim.translate(scenario, InspectorFormat(), out, set=changes)
     found = analyse_capture(read_capture(out)).logged

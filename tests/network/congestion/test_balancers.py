@@ -177,7 +177,7 @@ def test_parts_leave_a_dead_link_after_the_detection_and_come_back_after_the_rep
         assert times[0] == pytest.approx(exact, rel=0.001)
     else:  # the fourth path takes more when it is back
         assert 12.25 * PS_PER_MS < times[0] < exact
-    assert abs(counted.link_bytes[0] - 10_000_000) <= 4  # each part is rounded
+    assert counted.link_bytes[0] == 10_000_000
 
 
 def test_a_path_that_is_known_to_be_dead_is_refused() -> None:

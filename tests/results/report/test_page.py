@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cosim
+from cosim.results.link_users import note_link_users
 from cosim.results.report.document import report
 from cosim.results.report.run_data import run_data
 from cosim.results.report.source import source_of
@@ -37,7 +38,9 @@ jobs:
 
 @pytest.fixture(scope="module")
 def run() -> cosim.Run:
-    return cosim.run(TEXT)
+    done = cosim.run(TEXT)
+    note_link_users(done.records)
+    return done
 
 
 class Opened:
@@ -210,6 +213,8 @@ def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path
         one.evaluate("node => node.toDataURL()") != old
         for one, old in zip(canvases.all(), before, strict=True)
     )
+    assert page.locator("#comparison .pair .bar").count() == 4  # two of each job
+    assert "[object" not in page.inner_text("main")
     for title in ("How the critical path moved", "Operations that changed most", "Links that changed most"):
         assert title in page.inner_text("#comparison")
     assert opened.wrong == []
@@ -359,4 +364,34 @@ def test_an_event_is_told_at_the_top_and_drawn_where_time_is(opened: Opened, tmp
     head, first, *_ = Path(saved.value.path()).read_text("utf-8").splitlines()
     assert head == "time_ps,all endpoints_bps"
     assert re.fullmatch(r"\d+,\d+", first)
+    assert opened.wrong == []
+
+
+@in_a_browser
+def test_tiers_say_where_links_are_busy_and_which_node_carries_most(opened: Opened, tmp_path: Path) -> None:
+    run = cosim.run(
+        "topology: {kind: leaf_spine, leaves: 4, spines: 4, endpoints_per_leaf: 4, rate: 100Gbps,"
+        " latency: 500ns, routing: dmodk}\nnetwork: fair_share\njobs:\n"
+        "- {workload: {kind: periodic, compute: 1ms, size: 10MB, communication: incast, ranks: 16},"
+        " iterations: 2}\n"
+    )
+    opened.page.set_viewport_size({"width": 1440, "height": 900})
+    page = opened.show(run.report().html, tmp_path)
+    links = run.links
+    up = np.array([name.startswith("leaf") and " -> spine" in name for name in links.name])
+    sums = {f"spine{k}": 0 for k in range(4)}
+    for name, sent in zip(np.array(links.name)[up], links.sent_bytes[up], strict=True):
+        sums[name.split(" -> ")[1]] += int(sent)
+    top = max(sums, key=lambda one: sums[one])
+    share = sums[top] / sum(sums.values())
+    assert share > 1.5 / 4
+    said = f"{top} carries {100 * share:.1f} % of what goes leaf → spine"
+    assert said in page.inner_text("#fabric")
+    assert "times an even share of 4" in page.inner_text("#answer")
+    strips = page.locator("#fabric canvas.strip")
+    tiers = {re.sub(r"\d", "", name) for name, sent in zip(links.name, links.sent_bytes, strict=True) if sent}
+    assert strips.count() == len(tiers)
+    strips.first.click()
+    assert "Between " in page.inner_text("#fabric")
+    assert "alike" in page.inner_text("#fabric")  # links that did the same are one row
     assert opened.wrong == []

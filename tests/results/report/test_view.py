@@ -129,6 +129,29 @@ def test_a_run_and_two_are_shown(server: ThreadingHTTPServer) -> None:
     assert get(server, "/show?run=swept")[0] == 200
 
 
+def test_the_list_says_what_was_set_differently(server: ThreadingHTTPServer) -> None:
+    html = get(server, "/")[1]
+    assert ">topology.rate=80Gbps<" in html
+    assert ">topology.rate=160Gbps<" in html
+    assert "topology.endpoints" not in html
+
+
+def test_several_runs_are_laid_over_one_another(folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for rate in (40, 20):
+        cosim.run(TEXT, {"topology.rate": f"{rate}Gbps"}, out=folder / "more" / f"<{rate}>")
+    with view_server(folder) as one:
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        names = ["one & only", "deep/two", "more/<40>", "more/<20>"]
+        asked = "&".join(f"run={quote(name, safe='')}" for name in names)
+        status, html = get(one, f"/show?{asked}")
+        one.shutdown()
+    assert status == 200
+    assert "data:image/svg+xml;base64," in html
+    assert "more/&lt;40&gt;" in html
+    assert "<40>" not in html
+
+
 @pytest.mark.parametrize(
     "path", ["/secret.txt", "/../secret.txt", "/show?run=../x", "/show?run=/etc", "/show"]
 )
@@ -156,6 +179,10 @@ def test_in_a_browser_a_run_is_searched_and_opened(server: ThreadingHTTPServer) 
         page.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(f"http://127.0.0.1:{server.server_port}/")
+        page.click("thead button:text('folder')")
+        names = page.locator("#runs td:nth-child(2)").all_inner_texts()
+        page.click("thead button:text('folder')")
+        assert page.locator("#runs td:nth-child(2)").all_inner_texts() == names[::-1] != names
         page.fill("#search", "deep")
         assert page.locator("#runs tr:visible").count() == 1
         page.click("#runs a:visible")

@@ -84,7 +84,7 @@ def test_gradients_are_exchanged_while_the_next_minibatches_compute() -> None:
 def test_the_page_says_versions_and_memory() -> None:
     done = run(workers=4, plan="straight", layers=layers(4, parameters="1MB", activation="1kB"))
     for stage, versions in enumerate((4, 3, 2, 1)):
-        assert f"stage {stage}: layers {stage}-{stage} on 1, {versions} versions of weights" in str(
+        assert f"stage {stage}: layers [{stage}, {stage + 1}] on 1, {versions} versions of weights" in str(
             done.summary.jobs[0].read
         )
 

@@ -5,7 +5,9 @@
 
 import { el, section, table } from "report/dom.js";
 import { count, percent, rate, signedTime, size, time } from "report/format.js";
+import { iterationBar } from "report/overview.js";
 import { csvButton } from "report/save.js";
+import { tiersOf } from "report/tiers.js";
 
 const MOST_ROWS = 40;
 const MOST_MOVED = 12;
@@ -15,17 +17,44 @@ const UNITS = { ps: time, bytes: size, bps: rate, share: percent };
 /**
  * @param {object} data
  * @param {(ops: number[]) => void} show has both timelines show an operation
+ * @param {HTMLElement} timelines
  */
-export function comparison(data, show) {
+export function comparison(data, show, timelines) {
   const c = data.comparison;
   const different = c.rows.filter((row) => row.told && row.a !== row.b);
   return section("comparison", "What differs", null, csvButton("differences", () => rows(different)),
     el("p", { class: "said" }, c.said?.sentence),
     c.said?.lines.map((line) => el("p", {}, line)),
+    bars(data.runs), timelines,
     c.settings?.length > 0 && [el("h3", {}, "Set differently"), table([{ title: "setting", text: true, long: true }, { title: "a", text: true, long: true }, { title: "b", text: true, long: true }],
       c.settings.map((one) => ({ cells: [one.key, shown(one.a), shown(one.b)] })))],
-    moved(data.runs), shifted(data.runs, show), changedLinks(data.runs),
-    different.length > 0 && [el("h3", {}, "Came out differently"), numbers(different)]);
+    moved(data.runs), shifted(data.runs, show), changedTiers(data.runs), changedLinks(data.runs),
+    different.length > 0 && folded("Came out differently", numbers(different)));
+}
+
+const folded = (title, ...content) => el("details", {}, el("summary", {}, title), content);
+
+/** An iteration of each job that both have, as two bars of one scale. */
+function bars([a, b]) {
+  const found = a.summary.jobs.flatMap((job, k) => {
+    const other = b.summary.jobs.findIndex((one) => one.name === job.name);
+    if (other < 0 || !job.iteration_mean_ps || !b.summary.jobs[other].iteration_mean_ps) return [];
+    return [[[a, k], [b, other]].map(([run, number]) => ({ job: run.summary.jobs[number], exposed: run.exposed[number] }))];
+  }).slice(0, 4);
+  return found.map((two) => {
+    const most = Math.max(...two.map(({ job }) => job.iteration_mean_ps));
+    return [a.summary.jobs.length > 1 && el("h3", {}, two[0].job.name), two.map(({ job, exposed }, k) =>
+      el("div", { class: "pair" }, el("p", {}, el("b", {}, "ab"[k]), ` ${time(job.iteration_mean_ps)} an iteration`), el("div", { style: `width:${(100 * job.iteration_mean_ps) / most}%` }, iterationBar(job, exposed))))];
+  });
+}
+
+/** How busy each tier is in both. */
+function changedTiers(runs) {
+  const [a, b] = runs.map((run) => new Map(tiersOf(run).map((tier) => [tier.name, tier])));
+  const names = [...new Set([...a.keys(), ...b.keys()])];
+  if (!names.length) return null;
+  const busy = (tier) => (tier ? `${percent(tier.mean)}, busiest ${percent(tier.most)}` : "-");
+  return [el("h3", {}, "Tiers of links: how busy"), table([{ title: "tier", text: true }, { title: "a" }, { title: "b" }], names.map((name) => ({ cells: [name, busy(a.get(name)), busy(b.get(name))] })))];
 }
 
 /** How the critical path of each job that both have moved, part by part. */
@@ -82,8 +111,8 @@ function changedLinks(runs) {
     .filter(({ a, b }) => Math.abs(b - a) > 0.005).sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a));
   if (!rows.length) return null;
   const points = (change) => `${change > 0 ? "+" : "-"}${(100 * Math.abs(change)).toFixed(1)} points`;
-  return [el("h3", {}, `Links that changed most, of ${count(rows.length)}`), table([{ title: "link", text: true }, { title: "busy in a" }, { title: "in b" }, { title: "b - a" }],
-    rows.slice(0, MOST_MOVED).map(({ name, a, b }) => ({ cells: [name, percent(a), percent(b), points(b - a)] })))];
+  return folded(`Links that changed most, of ${count(rows.length)}`, table([{ title: "link", text: true }, { title: "busy in a" }, { title: "in b" }, { title: "b - a" }],
+    rows.slice(0, MOST_MOVED).map(({ name, a, b }) => ({ cells: [name, percent(a), percent(b), points(b - a)] }))));
 }
 
 const shown = (value) => (value === null ? "-" : typeof value === "object" ? JSON.stringify(value) : String(value));

@@ -8,6 +8,7 @@ import { count, percent, rate, size, time } from "report/format.js";
 import { plot } from "report/plot.js";
 import { lineOf, queueOf } from "report/series.js";
 import { csvButton, svgButton } from "report/save.js";
+import { tierStrips } from "report/tiers.js";
 
 const WIDE = 1100;
 const MOST_LISTED = 12;
@@ -39,11 +40,13 @@ export function fabric(run, which = "") {
     chosen.replaceChildren(...aboutLine(run, k));
     map.lines.forEach((node, other) => node.classList.toggle("chosen", other === k));
   };
+  const click = (link) => c.link_line[link] >= 0 && (choose(c.link_line[link]), chosen.scrollIntoView({ block: "center", behavior: "smooth" }));
   colourAt(0);
   const note = "Each line is all links between two boxes, coloured by the busiest; choose one for its links and their load over time.";
   return section(`fabric${which}`, which ? `Fabric of ${which}` : "Fabric", note, [csvButton("links", () => linkRows(run)), svgButton("fabric", () => map.node)],
+    tierStrips(run, click),
     el("div", { class: "slider" }, measures.length > 1 ? by : null, el("span", {}, "Time"), input, output),
-    el("div", { class: "map" }, map.node), legend(), says, chosen, busiest(run, choose, chosen));
+    el("div", { class: "map" }, map.node), legend(), says, chosen, busiest(run, click));
 }
 
 /** When the links of each line were down: dashed then. */
@@ -142,13 +145,13 @@ function drawn(boxes, c, choose) {
 
 const linkName = (run, link) => `${run.fabric.nodes[run.columns.link_src[link]]} → ${run.fabric.nodes[run.columns.link_dst[link]]}`;
 
-function linkTable(run, links, click) {
+function linkTable(run, links, click, times = new Map()) {
   const c = run.columns;
   const counted = run.fabric.counted.filter((name) => links.some((link) => c[`counted_${name}`][link] > 0));
   const end = Math.max(run.summary.end_ps, 1);
   const columns = [{ title: "link", text: true }, { title: "rate" }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
   return table(columns, links.map((link) => ({
-    cells: [linkName(run, link), rate(c.link_rate[link]), size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
+    cells: [`${linkName(run, link)}${times.get(link) > 1 ? ` × ${count(times.get(link))} alike` : ""}`, rate(c.link_rate[link]), size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
     click: click ? () => click(link) : null,
   })));
 }
@@ -212,12 +215,20 @@ function loads(run, line, links) {
   return plot({ x, series, formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, top, height: 180 });
 }
 
-function busiest(run, choose, place) {
+function busiest(run, click) {
   const c = run.columns;
   const order = Array.from(c.link_busy.keys()).filter((link) => c.link_busy[link] > 0).sort((a, b) => c.link_busy[b] - c.link_busy[a]);
   if (!order.length) return null;
-  const click = (link) => c.link_line[link] >= 0 && (choose(c.link_line[link]), place.scrollIntoView({ block: "center", behavior: "smooth" }));
-  return el("div", {}, el("h3", {}, `Busiest of ${count(c.link_busy.length)} links`), linkTable(run, order.slice(0, 10), click));
+  const kinds = run.fabric.nodes.map((name) => name.replaceAll(/\d+/g, ""));
+  const alike = new Map(); // links of one kind that did the same are one row
+  for (const link of order) {
+    const key = [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], c.link_bytes[link], c.link_busy[link], ...run.fabric.counted.map((name) => c[`counted_${name}`][link])].join("|");
+    if (!alike.has(key)) alike.set(key, []);
+    alike.get(key).push(link);
+  }
+  const groups = [...alike.values()].slice(0, 10);
+  const times = new Map(groups.map((links) => [links[0], links.length]));
+  return el("div", {}, el("h3", {}, `Busiest of ${count(c.link_busy.length)} links`), linkTable(run, groups.map(([link]) => link), click, times));
 }
 
 function linkRows(run) {

@@ -46,7 +46,7 @@ function two(data) {
     return [overview(run, id), path(run, k ? null : line.show, id), fabric(run, id)];
   });
   return laid(data, [el("h1", {}, names.join(" against ")), about(data.runs[0], "a: "), about(data.runs[1], "b: ")], [
-    comparison(data, line.showBoth), line.section, ...parts,
+    comparison(data, line.showBoth, line.section), ...parts,
   ]);
 }
 

@@ -8,6 +8,7 @@ import { doubtful, el, meter, section, table } from "report/dom.js";
 import { count, flops, percent, size, time } from "report/format.js";
 import { lifetime } from "report/lifetime.js";
 import { csvButton } from "report/save.js";
+import { bottleneck } from "report/tiers.js";
 
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
   ["memory", "memory", "remote memory"], ["host_alone", "host", "host alone"], ["idle", "idle", "idle"]];
@@ -30,6 +31,7 @@ export function overview(run, which = "") {
     run.queued.length > 0 && el("p", {}, `Of all endpoints and all the time ${percent(run.computing)} computed.`),
     s.jobs.length > 1 && !run.queued.length && besideOneAnother(run),
     run.events.length > 0 && happened(run),
+    el("p", { class: "question" }, bottleneck(run)),
     shown.map((job, k) => jobCard(job, s.jobs.length > 1, run.exposed[k])),
     left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, below under Jobs`));
 }

@@ -25,10 +25,10 @@ export function timeline(runs) {
   const tools = [
     iterationChoice(views), messageChoice(views),
     button("−", "Zoom out (key -)", all((view) => view.zoom(2))), button("+", "Zoom in (key +)", all((view) => view.zoom(0.5))),
-    button("all", "The whole run (key 0)", all((view) => view.look(0, view.end))),
+    button("all", "The whole run (key 0)", all((view) => ((view.origin = 0), view.look(0, view.end)))),
     ...views.flatMap((view) => [csvButton(`timeline${view.which}`, () => view.csv()), svgButton(`timeline${view.which}`, () => view.figure())]),
   ];
-  const note = "Drag or arrows to move, the wheel for ranks below, with Ctrl or + and - to zoom; the line below operations is the critical path.";
+  const note = "Time counts from the start of the iteration chosen. Drag or arrows to move, the wheel for ranks below, with Ctrl or + and - to zoom; the line below operations is the critical path.";
   const folded = (run) => new Set(run.summary.jobs.flatMap((job) => job.folding));
   const said = views.flatMap((view) => [...folded(view.run), view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
   const part = section("timeline", "Timeline", note, tools, said, views.map((view) => view.element), key(runs));
@@ -61,6 +61,7 @@ function iterationChoice(views) {
     for (const view of views) {
       const ends = view.run.columns[`iteration_${job}`];
       const k = Math.min(Number(event.target.value), ends.length - 2);
+      view.origin = ends[k];
       view.look(ends[k], ends[k + 1]);
     }
   };
@@ -87,6 +88,7 @@ class View {
     this.element = el("div", {}, which && el("h3", {}, `${which}: ${run.summary.name || "run"}`), el("div", { class: "canvas" }, this.canvas));
     const last = run.columns[`iteration_${Math.max(0, run.summary.jobs.findIndex((one) => one.iterations_done > 0))}`];
     [this.from, this.to] = last && last.length > 1 && !run.queued.length ? [last[last.length - 2], last[last.length - 1]] : [0, this.end];
+    this.origin = this.from; // what times are counted from: the start of the iteration that was chosen
     this.showPath();
     this.listen();
   }
@@ -172,7 +174,7 @@ class View {
     const moves = {
       ArrowLeft: () => this.look(this.from - span / 8, this.to - span / 8), ArrowRight: () => this.look(this.from + span / 8, this.to + span / 8),
       ArrowUp: () => ((this.scroll = this.scrolled(this.scroll - 40)), this.draw()), ArrowDown: () => ((this.scroll = this.scrolled(this.scroll + 40)), this.draw()),
-      "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.look(0, this.end),
+      "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => ((this.origin = 0), this.look(0, this.end)),
     };
     if (!moves[event.key]) return;
     event.preventDefault();
@@ -200,7 +202,7 @@ class View {
   toldOfMessage(k) {
     const c = this.run.columns;
     const lane = this.run.timeline.lanes[c.message_lane[k]];
-    return [`${size(c.message_size[k])} to ${this.run.fabric.nodes[c.message_dst[k]]}`, `${time(c.message_time[k])} from ${time(c.message_start[k])}`,
+    return [`${size(c.message_size[k])} to ${this.run.fabric.nodes[c.message_dst[k]]}`, `${time(c.message_time[k])} from ${time(c.message_start[k] - this.origin)}`,
       `iteration ${c.message_iteration[k]}, operation ${c.message_op[k]}`, `sent by rank ${lane.rank} on ${lane.node}`];
   }
 
@@ -209,7 +211,7 @@ class View {
     const lane = this.run.timeline.lanes[c.op_lane[k]];
     const name = c.op_name ? this.run.texts[c.op_name[k]] : `operation ${c.op_number[k]}`;
     const alike = lane.alike > 1 ? `, as ${lane.alike - 1} others` : "";
-    return [name, `${time(c.op_time[k])} from ${time(c.op_start[k])}`, `iteration ${c.op_iteration[k]}${c.op_stream ? `, stream ${this.run.timeline.streams[c.op_stream[k]] || "of receives"}` : ""}`, `rank ${lane.rank} on ${lane.node}${alike}`];
+    return [name, `${time(c.op_time[k])} from ${time(c.op_start[k] - this.origin)}`, `iteration ${c.op_iteration[k]}${c.op_stream ? `, stream ${this.run.timeline.streams[c.op_stream[k]] || "of receives"}` : ""}`, `rank ${lane.rank} on ${lane.node}${alike}`];
   }
 
   draw() {
@@ -238,8 +240,9 @@ class View {
     const scale = (wide - label) / (this.to - this.from);
     const x = (at) => label + (at - this.from) * scale;
     const visible = (y) => y + TOP - this.scroll + ROW > TOP && y + TOP - this.scroll < high;
-    const ticks = marks(this.from, this.to, (wide - label) / 110);
-    const words = axis(ticks);
+    const since = marks(this.from - this.origin, this.to - this.origin, (wide - label) / 110);
+    const words = axis(since);
+    const ticks = since.map((at) => at + this.origin);
     ticks.forEach((at, k) => {
       painter.rect(x(at), TOP - 5, 1, high, "rule");
       if (x(at) < wide - 50) painter.text(x(at) + 4, 13, words[k], "soft");
