@@ -17,18 +17,21 @@ def analyse(
         typer.Argument(metavar="RUN|CAPTURE...", help="Folders that cosim run --out wrote, and captures."),
     ],
     hosts: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Names of addresses: YAML, a line ADDRESS: NAME each.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Read names of addresses from this YAML: ADDRESS: NAME, one a line."
+        ),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="SCENARIO", help="Run this scenario, and set the sources beside what it sends."),
+        typer.Option(metavar="SCENARIO", help="Run this scenario and compare the sources with it."),
     ] = None,
     settings: options.Settings = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write page, JSON and CSV here.")] = None,
     as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Say who sends how much to whom, with which period and in which pattern, of runs and captures."""
+    """Print who sends how much to whom, in which period and pattern, in runs and captures."""
     from cosim.captures.hosts import named, read_hosts
     from cosim.errors import InputError
     from cosim.results.render.terminal import show_page

@@ -17,7 +17,7 @@ def compare(
     second: Annotated[Path, typer.Argument(metavar="RUN", help="Another.")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Say what differs between two runs: settings first, then results."""
+    """Print what differs between two runs: settings first, then results."""
     from cosim.results.compare import compare as compare_runs
 
     comparison = compare_runs(first, second)
@@ -38,7 +38,9 @@ def list_names(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]]", help="One of that kind: show its fields.", show_default=False),
+        typer.Argument(
+            metavar="[NAME]]", help="A name of that kind, whose fields to show.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """List everything that a scenario can name; with KIND and NAME, the fields of one."""
@@ -50,7 +52,7 @@ def list_names(
 
 
 def schema() -> None:
-    """Print a JSON schema of scenarios and sweeps, with which editors complete them."""
+    """Print a JSON schema of scenarios and sweeps, so that editors complete them."""
     from cosim.experiment.schema import schema as schema_of
 
     typer.echo(json.dumps(schema_of(), indent=1, ensure_ascii=False))
@@ -65,13 +67,13 @@ def prove(
     ],
     collective: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What it should do, where it doesn't say: all_reduce ..."),
+        typer.Option(metavar="NAME", help="The collective, if the file doesn't say: all_reduce ..."),
     ] = None,
-    ranks: Annotated[int | None, typer.Option(metavar="N", help="Over how many ranks.")] = None,
+    ranks: Annotated[int | None, typer.Option(metavar="N", help="The number of ranks.")] = None,
     size: Annotated[
-        str, typer.Option(metavar="SIZE", help="To count bytes; no proof depends on it.")
+        str, typer.Option(metavar="SIZE", help="The size, to count bytes; no proof depends on it.")
     ] = "1MiB",
-    root: Annotated[int, typer.Option(metavar="RANK", help="Where a broadcast starts.")] = 0,
+    root: Annotated[int, typer.Option(metavar="RANK", help="The rank where a broadcast starts.")] = 0,
 ) -> None:
     """Prove a collective algorithm, or say what is wrong with it (exit code 1): deadlock, race, result."""
     from cosim.errors import RefutedError

@@ -15,28 +15,27 @@ from cosim.errors import InputError
 def fit(
     scenario: Annotated[
         Path | None,
-        typer.Argument(metavar="[SCENARIO]", help="Of the job that was measured.", show_default=False),
+        typer.Argument(metavar="[SCENARIO]", help="The scenario of the measured job.", show_default=False),
     ] = None,
     measured: Annotated[
-        str | None, typer.Option(metavar="TIME", help="An iteration of its first job, 1.155s.")
+        str | None,
+        typer.Option(metavar="TIME", help="The measured iteration of its first job, such as 1.155s."),
     ] = None,
     kineto: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TRACE", help="What torch.profiler wrote of it: iterations, and kernels by kind."
-        ),
+        typer.Option(metavar="TRACE", help="A trace of torch.profiler: iterations, and kernels by kind."),
     ] = None,
     table: Annotated[
         Path | None,
         typer.Option(
-            metavar="CSV", help="Several jobs instead: scenario, measured, kineto, settings by path."
+            metavar="CSV", help="A table of jobs instead: scenario, measured, kineto, settings by path."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The GPU's file.")] = Path(
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The file to write.")] = Path(
         "gpu.yaml"
     ),
 ) -> None:
-    """Set a GPU's numbers, and its host's, by measured jobs: which they tell apart, error before, after."""
+    """Set a GPU's numbers, and its host's, by measured jobs, and print the error before and after."""
     from cosim.experiment.fit_gpu import fit as fitted_to
     from cosim.experiment.fit_gpu import fitted_table
     from cosim.experiment.measured_jobs import MeasuredIteration, MeasuredJob, read_jobs, seconds_of
@@ -59,12 +58,14 @@ def fit(
 
 
 def validate(
-    table: Annotated[Path, typer.Argument(metavar="CSV", help="scenario, measured, settings by path.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="CSV", help="A CSV with scenario, measured, and settings by path.")
+    ],
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw simulated over measured: png, svg or pdf.")
     ] = None,
 ) -> None:
-    """Simulate a table of measured jobs: each one's error, and the mean."""
+    """Simulate a table of measured jobs, and print each error and the mean."""
     from cosim.experiment.measured_jobs import read_jobs
     from cosim.experiment.measured_jobs import validate as simulated
     from cosim.formats.pytorch.kernel_times import read_iteration

@@ -79,10 +79,10 @@ def calibrate(
     dtype: Annotated[str, typer.Option(help="Number type: bf16, fp16, fp32 ...")] = "bf16",
     largest: Annotated[int, typer.Option(help="Side of the largest matrix.", min=64)] = 8192,
     ranks: Annotated[
-        int | None, typer.Option(help="GPUs of the collectives; default: all that are here.", min=1)
+        int | None, typer.Option(help="How many GPUs take part in collectives; default: all here.", min=1)
     ] = None,
     largest_message: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of the collectives, which begin at 8 B.")
+        str, typer.Option(metavar="SIZE", help="The largest message of the collectives, which begin at 8 B.")
     ] = "1GiB",
 ) -> None:
     """Measure this machine's GPUs and collectives; scenarios name it `gpu: {kind: table, path: FILE}`."""
@@ -142,7 +142,7 @@ def translate(
     run_it: options.RunIt = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a scenario's traffic for another simulator, and say what is lost on the way."""
+    """Write a scenario's traffic for another simulator, and print what is lost."""
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.scenario import load
     from cosim.experiment.translate import translate as translate_scenario

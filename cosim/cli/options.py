@@ -15,7 +15,7 @@ Settings = Annotated[
 ]
 
 AllowLarge = Annotated[
-    bool, typer.Option("--allow-large", help="Try also what would take too much memory or time.")
+    bool, typer.Option("--allow-large", help="Try a run that would take too much memory or time.")
 ]
 
 # cosim run
@@ -60,7 +60,7 @@ Networks = Annotated[
     typer.Option(
         "--network",
         metavar="A,B,...",
-        help="Run on each of these networks; side by side, errors against the last.",
+        help="Run on each of these networks, and print errors against the last.",
     ),
 ]
 Vary = Annotated[
@@ -72,7 +72,7 @@ OpenLoop = Annotated[
     typer.Option(
         "--open-loop",
         metavar="PATH=VALUE",
-        help="Also replay, on the same network, the messages of a run with this setting, at their times.",
+        help="Also replay the messages of a run with this setting at the times of that run.",
     ),
 ]
 Figure = Annotated[
@@ -92,22 +92,22 @@ WhatMatters = Annotated[
     bool,
     typer.Option(
         "--what-matters",
-        help="Also say what moves the iteration most: a run for each rate, time and efficiency, 1 % more.",
+        help="Also print what moves the iteration most: a run for each rate, time and efficiency, 1 % more.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Of a sweep: runs at a time; omitted: as many as cores."),
+    typer.Option(metavar="N", min=1, help="How many runs of a sweep at a time; default: one for each core."),
 ]
 Resume = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Go on with a run over a simulator elsewhere that broke off."),
+    typer.Option(metavar="DIR", help="Continue a run over another simulator that broke off."),
 ]
 Store = Annotated[
     str | None,
     typer.Option(
         metavar="PLACE",
-        help="Keep runs here, and take from here what was run before: a folder, or s3://...",
+        help="Keep runs in this store and reuse them: a folder, or s3://...",
     ),
 ]
 ExecutorName = Annotated[
@@ -115,15 +115,17 @@ ExecutorName = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Of a sweep: where runs are run, of `cosim list executor`: dask://host:8786, "
+        help="Where a sweep's runs go, from `cosim list executor`: dask://host:8786, "
         "'{kind: local, workers: 4, timeout: 10min}'.",
     ),
 ]
 Check = Annotated[
     bool,
-    typer.Option("--check", help="Of one run: that no link delivered more than its rate times the time."),
+    typer.Option(
+        "--check", help="Check that no link of the run delivered more than its rate times the time."
+    ),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Run also what the store has.")]
+Again = Annotated[bool, typer.Option("--again", help="Run again what the store has.")]
 
 # cosim runs
 StoreHere = Annotated[str, typer.Option("--store", metavar="PLACE", help="The store.")]
@@ -134,14 +136,14 @@ Where = Annotated[
         help="Only runs with this setting, or name, version, network, seed, digest. Repeatable.",
     ),
 ]
-RunId = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or how it begins.")]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or its beginning.")]
 Older = Annotated[str | None, typer.Option(metavar="TIME", help="Only runs older than this: 30d.")]
 OtherVersions = Annotated[
     bool, typer.Option("--other-versions", help="Only runs of other versions of cosim than this one.")
 ]
 OnlyFailed = Annotated[bool, typer.Option("--failed", help="Only runs that could not go on.")]
-Sample = Annotated[int, typer.Option("--sample", min=1, help="So many, drawn by lot.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and leave it.")]
+Sample = Annotated[int, typer.Option("--sample", min=1, help="How many runs, drawn at random.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be removed, and remove nothing.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with every measure.")]
 
 # cosim translate
@@ -166,16 +168,16 @@ Script = Annotated[
 ]
 ScriptArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- ARGUMENTS]", help="The script's own.", show_default=False),
+    typer.Argument(metavar="[-- ARGUMENTS]", help="The script's own arguments.", show_default=False),
 ]
-WorldSize = Annotated[int, typer.Option(metavar="RANKS", help="Ranks that the script is to see.")]
+WorldSize = Annotated[int, typer.Option(metavar="RANKS", help="How many ranks the script sees.")]
 GpuName = Annotated[
-    str, typer.Option(metavar="NAME", help="GPU of `cosim list gpu`; a scenario may name another later.")
+    str, typer.Option(metavar="NAME", help="A GPU of `cosim list gpu`; a scenario may name another later.")
 ]
 ProfileOut = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The profile.")]
-PerNode = Annotated[int, typer.Option(metavar="GPUS", help="Ranks on a node.")]
+PerNode = Annotated[int, typer.Option(metavar="GPUS", help="How many ranks a node has.")]
 AsModule = Annotated[
-    bool, typer.Option("--module", "-m", help="SCRIPT is a module's name, as for python -m.")
+    bool, typer.Option("--module", "-m", help="Take SCRIPT for a module's name, as python -m does.")
 ]
 Iteration = Annotated[
     int, typer.Option(metavar="N", help="The iteration to keep, from 0; the first sets things up.")
@@ -184,7 +186,7 @@ ScriptSweep = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ARGUMENT=A,B,C",
-        help="Profile with --ARGUMENT A and so on (world_size too), fit how it grows. Repeatable.",
+        help="Profile with each value of an argument (or world_size), and fit how it grows. Repeatable.",
     ),
 ]
 Predict = Annotated[
@@ -192,27 +194,31 @@ Predict = Annotated[
     typer.Option(metavar="ARGUMENT=N", help="With --sweep: write the profile of this size. Repeatable."),
 ]
 Imbalance = Annotated[
-    float, typer.Option(metavar="X", help="Load of the busiest expert over the mean; 1: balanced.")
+    float, typer.Option(metavar="X", help="Load of the busiest expert over the mean; 1 is balanced.")
 ]
 ExpertRouting = Annotated[
-    str, typer.Option(metavar="HOW", help="Tokens over experts: even, zipf:1.1 or a file of counts.")
+    str, typer.Option(metavar="HOW", help="How tokens go to experts: even, zipf:1.1 or a file of counts.")
 ]
 SequenceLengths = Annotated[
     str,
     typer.Option(
-        metavar="HOW", help="Tokens of an answer: 512, uniform:64:512, geometric:200, ... or a file."
+        metavar="HOW",
+        help="How many tokens an answer has: 512, uniform:64:512, geometric:200, ... or a file.",
     ),
 ]
 DraftAcceptance = Annotated[
-    str, typer.Option(metavar="HOW", help="Of drafted tokens: 0.7, uniform:0.5:0.9 or a file.")
+    str,
+    typer.Option(
+        metavar="HOW", help="How probable it is that a drafted token holds: 0.7, uniform:0.5:0.9 or a file."
+    ),
 ]
-DrawSeed = Annotated[int, typer.Option(metavar="N", help="Of what is drawn of lengths and acceptance.")]
-KeepAll = Annotated[bool, typer.Option("--keep-all", help="An operation for each kernel.")]
+DrawSeed = Annotated[int, typer.Option(metavar="N", help="The seed of drawn lengths and acceptance.")]
+KeepAll = Annotated[bool, typer.Option("--keep-all", help="Keep one operation for each kernel.")]
 Verify = Annotated[
     bool,
     typer.Option(
         "--verify/--no-verify",
-        help="Profile the last rank too: does it call the same collectives, compute as much?",
+        help="Also profile the last rank, and check that it does the same.",
     ),
 ]
 SkipEvaluation = Annotated[
@@ -220,6 +226,6 @@ SkipEvaluation = Annotated[
     typer.Option("--skip-evaluation", help="Before the first backward, do each evaluated forward only once."),
 ]
 Compiled = Annotated[
-    bool, typer.Option("--compile/--no-compile", help="Credit what torch.compile fuses, or run it eagerly.")
+    bool, typer.Option("--compile/--no-compile", help="Compile what the script compiles, or run it eagerly.")
 ]
-ShowOutput = Annotated[bool, typer.Option("--show-output", help="Let the script print (to stderr).")]
+ShowOutput = Annotated[bool, typer.Option("--show-output", help="Show what the script prints (on stderr).")]

@@ -26,25 +26,25 @@ _FEWEST_ITERATIONS = 16
 
 def partition(
     profile: Annotated[Path, typer.Argument(metavar="FILE", help="PipeDream's graph.txt.")],
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Workers in all.")],
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Of each worker's link.")] = "10Gbps",
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="The number of workers.")],
+    rate: Annotated[str, typer.Option(metavar="RATE", help="The rate of each worker's link.")] = "10Gbps",
     levels: Annotated[
         str | None,
-        typer.Option(metavar="N@RATE,...", help="Workers of a machine, machines ...: 4@16GB/s,4@10Gbps."),
+        typer.Option(metavar="N@RATE,...", help="Workers in a machine, machines, ...: 4@16GB/s,4@10Gbps."),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Of a worker; omitted: no limit.")
+        str | None, typer.Option(metavar="SIZE", help="The memory of a worker; default: no limit.")
     ] = None,
     equation: Annotated[
-        Literal["paper", "code"], typer.Option(help="What a stage takes: as published, or as released.")
+        Literal["paper", "code"], typer.Option(help="How a stage is timed: as published, or as released.")
     ] = "paper",
-    straight: Annotated[bool, typer.Option("--straight", help="A worker for each stage.")] = False,
+    straight: Annotated[bool, typer.Option("--straight", help="Give each stage one worker.")] = False,
     simulate: Annotated[
-        bool, typer.Option("--simulate/--no-simulate", help="Also replay plan and data parallelism.")
+        bool, typer.Option("--simulate/--no-simulate", help="Also simulate the plan and data parallelism.")
     ] = True,
     as_json: options.AsJson = False,
 ) -> None:
-    """Cut a model's layers into stages as PipeDream does, and say what each takes and needs."""
+    """Cut a model's layers into stages as PipeDream does, with the time and memory of each."""
     from cosim.units import parse_rate, parse_size
     from cosim.workload.layers.graph_file import read_graph
     from cosim.workload.layers.partition import Level, parse_levels

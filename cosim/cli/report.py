@@ -20,9 +20,11 @@ def report(
         Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote, of a sweep too.")
     ],
     second: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="Another, beside it.", show_default=False)
+        Path | None, typer.Argument(metavar="[RUN]", help="A second run to compare with.", show_default=False)
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")] = Path(
+        "report.html"
+    ),
     shown: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
     """Write a run as one HTML file without a network: answer, timeline, critical path, fabric."""
@@ -74,7 +76,7 @@ def plot(
         int, typer.Option(min=1, max=2, help="How many columns of a paper it is wide: 84 mm or 174 mm.")
     ] = 1,
 ) -> None:
-    """Draw runs on one axis for a paper: PDF, SVG, the data as CSV, and what draws them again."""
+    """Draw runs on one axis for a paper: PDF, SVG, the data as CSV, and a script that draws them again."""
     from cosim.results.plots.plot import save_plots
 
     for path in save_plots(runs, what.split(","), out, style=style, columns=columns):
@@ -82,11 +84,11 @@ def plot(
 
 
 def view(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with runs in it, or below it.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that has runs in it or below it.")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     shown: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """Show a folder of runs in a browser: search, look at one, compare two; on this machine only."""
+    """Show a folder of runs in a browser on this machine: search, open one, compare two."""
     from cosim.results.report.server import view_server
 
     with view_server(folder, port) as server:

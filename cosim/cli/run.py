@@ -48,7 +48,7 @@ def run(
     overwrite: options.Overwrite = False,
     check: options.Check = False,
 ) -> None:
-    """Run a scenario, or a sweep of runs, and say what came of it."""
+    """Run a scenario, or a sweep of runs, and print the result."""
     if scenario is not None and not scenario.exists():
         from cosim.files.located_yaml import read
 

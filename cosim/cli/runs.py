@@ -19,7 +19,7 @@ app = typer.Typer(help="Runs that a store has: list, show, prune, check.", no_ar
 
 @app.command("list")
 def list_runs(store: options.StoreHere, where: options.Where = None, as_csv: options.AsCsv = False) -> None:
-    """List the runs of a store, a line each."""
+    """List the runs of a store, one a line."""
     from cosim.experiment.store.table import chosen, columns, csv_rows, rows
 
     found, broken = _opened(store).entries()
@@ -36,7 +36,7 @@ def list_runs(store: options.StoreHere, where: options.Where = None, as_csv: opt
 
 @app.command()
 def show(id_: options.RunId, store: options.StoreHere) -> None:
-    """Show what came of a run, what it was asked and what it rests on."""
+    """Show a run's page, its settings, and what it was computed from."""
     from cosim.experiment.store.table import about, begins_with
     from cosim.results.render.terminal import show as show_summary
 
@@ -57,7 +57,7 @@ def prune(
     failed: options.OnlyFailed = False,
     dry_run: options.DryRun = False,
 ) -> None:
-    """Remove runs; without options, only what can't be read and what writers that died have left."""
+    """Remove runs; without options, only unreadable ones and leftovers of killed writers."""
     from cosim.experiment.store.table import prunable
 
     opened = _opened(store)
@@ -77,7 +77,7 @@ def prune(
 
 @app.command()
 def check(store: options.StoreHere, where: options.Where = None, sample: options.Sample = 20) -> None:
-    """Run some of the runs again, drawn by lot, and compare digests; 1 where one differs."""
+    """Run some stored runs again, drawn at random, and compare digests; ends with 1 if one differs."""
     from cosim.experiment.store.check import check_sample
     from cosim.experiment.store.table import chosen
 

@@ -13,20 +13,25 @@ from cosim.cli.say import INTERRUPTED, logged, say
 
 _Objectives = Annotated[
     list[str] | None,
-    typer.Option("--objective", metavar="QUANTITY", help="Instead of the design's; several for a front."),
+    typer.Option(
+        "--objective",
+        metavar="QUANTITY",
+        help="Use this objective instead of the design's; several give a front.",
+    ),
 ]
-_Runs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Points to run at most.")]
+_Runs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Run at most this many points.")]
 _OptimizerName = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="What to run next: one of `cosim list optimizer`, or {kind: NAME ...}."
+        metavar="NAME",
+        help="Choose the next point by this one of `cosim list optimizer`, or {kind: NAME ...}.",
     ),
 ]
 
 
 def search(
     design: Annotated[
-        Path, typer.Argument(help="A design (YAML): a sweep's axes are what to choose.", metavar="DESIGN")
+        Path, typer.Argument(help="A design (YAML): a sweep whose axes are the choices.", metavar="DESIGN")
     ],
     settings: options.Settings = None,
     objective: _Objectives = None,
@@ -37,7 +42,7 @@ def search(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the best choice of a design; what can't be is refused, what can't win isn't run."""
+    """Find the best choice of a design. Points that cannot be, or cannot win, are not run."""
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.search.search import search as searching
     from cosim.files.located_yaml import parse_value

@@ -20,15 +20,17 @@ def serve(
         ),
     ],
     address: Annotated[
-        str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Off loopback only with TLS.")
+        str, typer.Option(help="unix:/path, or host:port; port 0 picks one. Beyond loopback it needs TLS.")
     ] = "127.0.0.1:0",
-    certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: the server's.")] = None,
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help="TLS: its key.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The server's certificate, for TLS.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key.")] = None,
     roots: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TLS: whose certificates clients must have.")
+        Path | None, typer.Option(metavar="FILE", help="The authority whose certificates clients must have.")
     ] = None,
 ) -> None:
-    """Serve a built-in network model over gRPC; says LISTENING and the address when it takes calls."""
+    """Serve a built-in network model over gRPC; prints LISTENING and the address when ready."""
     from cosim.experiment.serve import serve_network
 
     serve_network(network, address, certificate, key, roots)
@@ -36,16 +38,21 @@ def serve(
 
 def conformance(
     address: Annotated[
-        str | None, typer.Argument(metavar="[ADDRESS]", help="Of a server that runs.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[ADDRESS]", help="The address of a running server.", show_default=False),
     ] = None,
     command: Annotated[
         str | None,
-        typer.Option(metavar="COMMAND", help="Start this instead: it can be killed and restarted then."),
+        typer.Option(
+            metavar="COMMAND", help="Start this command instead; the checks may kill and restart it."
+        ),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="CHECK", help="Only this check. Repeatable.")
+        list[str] | None, typer.Option(metavar="CHECK", help="Run only this check. Repeatable.")
     ] = None,
-    deadline: Annotated[float, typer.Option(metavar="SECONDS", help="How long an answer may take.")] = 20.0,
+    deadline: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The longest time an answer may take.")
+    ] = 20.0,
 ) -> None:
     """Check a network simulator behind gRPC against every rule of the protocol."""
     import shlex
@@ -75,7 +82,7 @@ adapters = typer.Typer(
 @adapters.command("build")
 def build_adapter(
     name: Annotated[str, typer.Argument(help="The adapter: ns3 or astrasim.", metavar="NAME")],
-    again: Annotated[bool, typer.Option("--again", help="Build although there is one.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Build again even if it is built.")] = False,
 ) -> None:
     """Build an adapter into the user's cache, or say what is missing. A first run does it too."""
     from cosim.protocol.adapters import build

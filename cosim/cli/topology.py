@@ -15,14 +15,14 @@ def topology(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A YAML file.")],
     settings: options.Settings = None,
     links: Annotated[
-        bool, typer.Option("--links", help="Every link: number, name, rate, latency; of parallel ones, each.")
+        bool, typer.Option("--links", help="Print every link: number, name, rate, latency.")
     ] = False,
-    nodes: Annotated[bool, typer.Option("--nodes", help="Every node: endpoint or switch.")] = False,
+    nodes: Annotated[bool, typer.Option("--nodes", help="Print every node: endpoint or switch.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw it to this SVG file.")
     ] = None,
 ) -> None:
-    """Say what a scenario's fabric is made of, by the names that `events` take, or draw it."""
+    """Print a scenario's nodes and links by the names that `events` take, or draw them."""
     from cosim.experiment.build import fabric
     from cosim.experiment.scenario import load
     from cosim.units import format_rate, format_time
