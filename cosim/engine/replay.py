@@ -227,7 +227,7 @@ class Replay:
         kept = evenly(world, self._keeps)
         self._kept.append(kept)
         self._total += _num_operations(info, np.arange(world))
-        self._operations.add(world, kept, _num_operations(info, kept))
+        self._operations.add(world, kept)
         self._engine.add(job)
         self._slowdowns.append(iter(info.slowdowns))
         if info.driven:

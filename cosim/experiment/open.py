@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.engine.driven import driven_info
 from cosim.engine.progress import ProgressInfo
-from cosim.engine.records import JobInfo, Records
+from cosim.engine.records import JobInfo
 from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at
@@ -29,10 +28,6 @@ from cosim.topology.graph import Topology
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.written import plain
-
-OWN = "processes"
-"""The job whose ranks do what processes have endpoints do."""
-
 
 def open(  # noqa: A001
     source: Scenario | Mapping[str, Any] | str | Path,
@@ -118,13 +113,11 @@ def simulation(
     topology = built.topology
     if changes_links:
         topology = _changing(scenario, built)
-    own = driven_info(OWN, np.arange(topology.num_endpoints, dtype=np.int32))
-    jobs = [*built.jobs, own]
     record = scenario.record
     replay = Replay(
         topology,
         built.network,
-        jobs,
+        built.jobs,
         built.planner,
         release_of(scenario, built.network),
         scenario.seed,
@@ -136,8 +129,8 @@ def simulation(
         environment=Simulation,
     )
     sim: Any = replay.environment
-    finish = partial(_finish, scenario, built)
-    sim.take(replay, topology, len(jobs) - 1, finish, partial(_job, scenario, topology), unit_ps)
+    job_of = partial(_job, scenario, topology)
+    sim.take(replay, topology, partial(finished, scenario, built), job_of, unit_ps)
     return sim  # type: ignore[no-any-return]
 
 
@@ -155,19 +148,6 @@ def _changing(scenario: Scenario, built: Built) -> Topology:
             "links change by events or by processes, not by both", location=scenario.locate("events")
         )
     return replace(built.topology, changes=LinkChanges((), scenario.detection))
-
-
-def _finish(scenario: Scenario, built: Built, records: Records) -> Run:
-    own = next(number for number, job in enumerate(records.jobs) if job.driven and job.name == OWN)
-    if own == len(records.jobs) - 1 and not len(
-        records.jobs[own].workload.table
-    ):  # nobody had it do anything
-        by_job = records.jobs[:own], records.finish_ps[:own], records.iteration_end_ps[:own]
-        recorded = None if records.recorded is None else records.recorded[:own]
-        records = replace(
-            records, jobs=by_job[0], finish_ps=by_job[1], iteration_end_ps=by_job[2], recorded=recorded
-        )
-    return finished(scenario, built, records)
 
 
 def _job(

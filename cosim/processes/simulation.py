@@ -6,6 +6,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event
 
-from cosim.engine.driven import Driver
+from cosim.engine.driven import Driver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
@@ -30,6 +31,8 @@ from cosim.topology.graph import Topology
 from cosim.units import NEVER, parse_time
 from cosim.workload.millionths import scaled
 
+OWN = "processes"
+"""The job whose ranks do what processes have endpoints do."""
 ENDED = 0
 """SimPy's priority of what ends: before timeouts of the same time."""
 MOST_IN_VAIN = 1_000_000
@@ -71,13 +74,12 @@ class Simulation(CoSimEnvironment, Work):
         self,
         replay: Replay,
         topology: Topology,
-        own: int,
         finish: Callable[[Records], Any],
         job_of: Callable[..., JobInfo],
         unit_ps: int = 1,
     ) -> None:
-        """Be that of a replay, where job ``own`` has a rank on every endpoint."""
-        self._replay, self._topology, self._own = replay, topology, own
+        """Be that of a replay."""
+        self._replay, self._topology = replay, topology
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
         self._engine = replay.engine
         self._engine.on_told = self._told
@@ -237,10 +239,11 @@ class Simulation(CoSimEnvironment, Work):
         """Who issues what ranks do."""
         return self._replay.driver
 
-    @property
+    @cached_property
     def job_number(self) -> int:
-        """The job that has a rank on every endpoint."""
-        return self._own
+        """The job that has a rank on every endpoint: there from when it is first asked for something."""
+        endpoints = np.arange(self._topology.num_endpoints, dtype=np.int32)
+        return self._replay.add(driven_info(OWN, endpoints))
 
     def engine_job(self, number: int) -> ReadyJob:
         """A job of the run."""
