@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cosim.engine.progress import ProgressInfo
-from cosim.engine.records import JobInfo
+from cosim.engine.records import I32, JobInfo
 from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at
@@ -158,8 +158,9 @@ def _job(
     name: str,
     now: int,
     number: int,
-) -> JobInfo:
-    """A job that a process starts."""
+    free: I32,
+) -> JobInfo | None:
+    """A job that a process starts; None: it finds no room."""
     if isinstance(source, tuple):
         program, iterations = source
         source = {"workload": _workload(program, placement, name), "iterations": iterations}
@@ -178,7 +179,7 @@ def _job(
         )
     if name or source.name in ("", "job0"):
         source = source.model_copy(update={"name": name or f"job{number}"})
-    return job_at(scenario, topology, source, placement, now, number)
+    return job_at(scenario, topology, source, placement, free, now, number)
 
 
 def _workload(program: Any, ranks: Sequence[int] | None, name: str) -> Workload:

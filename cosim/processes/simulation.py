@@ -75,7 +75,7 @@ class Simulation(CoSimEnvironment, Work):
         replay: Replay,
         topology: Topology,
         finish: Callable[[Records], Any],
-        job_of: Callable[..., JobInfo],
+        job_of: Callable[..., JobInfo | None],
         unit_ps: int = 1,
     ) -> None:
         """Be that of a replay."""
@@ -316,7 +316,7 @@ class Simulation(CoSimEnvironment, Work):
         job
             A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a job's YAML file.
         placement
-            Endpoints of its ranks; None: as the job says.
+            Endpoints of its ranks; None: as the job says, among those that no running job has.
         name
             What the page calls it; empty: as the job says.
 
@@ -325,7 +325,12 @@ class Simulation(CoSimEnvironment, Work):
         InputError
             It can't be made, or has a name that another has.
         """
-        info = self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs))
+        info = self._new_job(job, placement, name)
+        if info is None:
+            raise InputError(
+                f"there is no room for the job on the {len(self.free_endpoints())} endpoints that are free",
+                hint="sim.room(job) says where there is some, or None",
+            )
         taken = {one.info.name for one in self._engine.jobs}
         if info.name in taken:
             raise InputError(
@@ -334,6 +339,29 @@ class Simulation(CoSimEnvironment, Work):
         made = RunningJob(self, self._replay.add(info))
         self.jobs[info.name] = made
         return made
+
+    def room(self, job: Any) -> tuple[int, ...] | None:
+        """Endpoints that a job's placement gives it among those that no running job has; None: it has to wait.
+
+        Raises
+        ------
+        InputError
+            The job can't be made.
+        """
+        info = self._new_job(job, None, "")
+        return None if info is None else tuple(info.endpoints.tolist())
+
+    def free_endpoints(self) -> I32:
+        """Endpoints that no running job with programs has, ascending."""
+        taken = np.zeros(self._topology.num_endpoints, np.bool_)
+        for job in self.jobs.values():
+            if not job.is_through:
+                taken[self._engine.jobs[job.number].info.endpoints] = True
+        return np.flatnonzero(~taken).astype(np.int32)
+
+    def _new_job(self, job: Any, placement: Sequence[int] | None, name: str) -> JobInfo | None:
+        number = len(self._engine.jobs)
+        return self._job_of(job, placement, name, self.now_ps, number, self.free_endpoints())
 
     def run_program(
         self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = ""
@@ -349,7 +377,8 @@ class Simulation(CoSimEnvironment, Work):
             It can't be run there.
         """
         name = name or f"program {len(self._engine.jobs)}"
-        info = self._job_of((program, iterations), ranks, name, self.now_ps, len(self._engine.jobs))
+        info = self._new_job((program, iterations), ranks, name)
+        assert info is not None
         made = RunningJob(self, self._replay.add(info))
         self.jobs[info.name] = made
         return made.ended

@@ -19,6 +19,8 @@ PERIODIC = {"kind": "periodic", "compute": "10us", "size": "100kB", "ranks": 2}
 """10 us of computation, 10 us of sending."""
 JOB = {"name": "one", "workload": PERIODIC, "iterations": 10}
 US = 1_000_000
+SCENARIOS = ROOT / "scenarios"
+FEW = {"jobs[0].count": 8, "jobs[1].count": 4, "jobs[0].iterations": 4, "jobs[1].iterations": 3}
 
 
 def world(**more: object) -> dict[str, Any]:
@@ -120,6 +122,40 @@ def test_a_job_is_stopped_once() -> None:
         sim.jobs["one"].iteration(10)
 
 
+def test_first_come_first_served_as_a_process() -> None:
+    """The times of every job are those of the built-in queue."""
+    built_in = cosim.run(SCENARIOS / "cluster-queue.yaml", FEW)
+    scenario = cosim.load(SCENARIOS / "cluster-queue.yaml", FEW)
+    cluster = {"topology": scenario.topology, "network": scenario.network, "seed": scenario.seed}
+    waiting: list[cosim.Job] = []
+
+    def arrives(sim: Any, job: cosim.Job, after_ps: int) -> Proc:
+        yield sim.timeout(after_ps)
+        waiting.append(job)
+        go_on(sim)
+
+    def lives(sim: Any, job: Any) -> Proc:
+        yield job.ended
+        go_on(sim)
+
+    def go_on(sim: Any) -> None:
+        while waiting and (endpoints := sim.room(waiting[0])):
+            sim.process(lives(sim, sim.start(waiting.pop(0), placement=endpoints)))
+
+    with cosim.open(cluster) as sim:
+        for entry in scenario.jobs:
+            assert entry.arrival is not None
+            times = entry.arrival.times(entry.count, scenario.context)
+            for name, after in zip(entry.names(), times, strict=True):
+                job = entry.model_copy(update={"name": name, "count": 1, "arrival": None})
+                sim.process(arrives(sim, job, after))
+        run = sim.run()
+    ours = {job.name: (job.start_ps, job.finish_max_ps) for job in run.summary.jobs}
+    theirs = {job.name: (job.start_ps, job.finish_max_ps) for job in built_in.summary.jobs}
+    assert ours == theirs
+    assert len({start for start, _ in ours.values()}) > 8
+
+
 def test_a_whole_program_is_one_event() -> None:
     step = cosim.Operation("step", cosim.OpKind.COMPUTE, duration_ps=10 * US)
     sync = cosim.Operation(
@@ -173,9 +209,6 @@ class Once(Driver):
     )
     run = cosim.run(cosim.loads(text, base=tmp_path))
     assert run.records.finish_ps[0].tolist() == [13 * US, 13 * US, 18 * US, 13 * US]
-
-
-SCENARIOS = ROOT / "scenarios"
 
 
 @pytest.mark.parametrize("name", ["parameter-server", "circuit"])
