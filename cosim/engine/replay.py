@@ -21,7 +21,7 @@ from simpy.core import Infinity
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.columns import NONE
 from cosim.engine.directing import Directing, Director
-from cosim.engine.driven import DrivenJob, Driver
+from cosim.engine.driven import DrivenJob, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
@@ -153,7 +153,7 @@ class Replay:
         self._progress = progress
         self._progress_at = 0.0
         self.environment = environment(self._instant, self._go_on)
-        self.driver = Driver()
+        self.driver = RankDriver()
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [self._ready(number, info) for number, info in enumerate(jobs)]
         worlds = [info.workload.world_size for info in jobs]

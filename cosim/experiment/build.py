@@ -195,7 +195,7 @@ def job_at(
     now: int,
     number: int,
 ) -> JobInfo | None:
-    """One more job of a run, on endpoints, or where its placement says among those that are free, from now on;
+    """One more job from now on: on endpoints, or where its placement says among those that are free;
     None: it finds no room there.
 
     Raises

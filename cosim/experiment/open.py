@@ -19,7 +19,7 @@ from cosim.experiment.engines import engine_for
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import Job, Scenario, from_document
 from cosim.experiment.settings import Changes
-from cosim.experiment.simulate import Run, finished, release_of
+from cosim.experiment.simulate import finished, release_of
 from cosim.experiment.watch import watched
 from cosim.files.located_yaml import Document, read
 from cosim.processes.simulation import Simulation
@@ -28,6 +28,7 @@ from cosim.topology.graph import Topology
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.written import plain
+
 
 def open(  # noqa: A001
     source: Scenario | Mapping[str, Any] | str | Path,

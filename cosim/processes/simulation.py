@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event
 
-from cosim.engine.driven import Driver, driven_info
+from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
@@ -23,9 +23,9 @@ from cosim.engine.replay import Replay
 from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.jobs import RunningJob
-from cosim.processes.links import Link, Links
+from cosim.processes.links import LiveLink, LiveLinks
 from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
-from cosim.processes.work import Work
+from cosim.processes.work import RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, parse_time
@@ -40,7 +40,7 @@ MOST_IN_VAIN = 1_000_000
 Proc = Generator[Event, Any, Any]
 
 
-class Simulation(CoSimEnvironment, Work):
+class Simulation(CoSimEnvironment, RankWork):
     """A SimPy environment whose processes take part in a run; :func:`cosim.open` makes it.
 
     Time is whole picoseconds: ``timeout(5)`` takes 5 ps, ``timeout("5us")`` is exact, too. With another
@@ -51,7 +51,7 @@ class Simulation(CoSimEnvironment, Work):
     events happen in SimPy's order. Then what was asked for starts, by job, rank and the order on the rank.
     What ends with it is another round of the same instant.
 
-    It is the :class:`~cosim.processes.work.Work` of the job ``processes``, which has a rank on every
+    It is the :class:`~cosim.processes.work.RankWork` of the job ``processes``, which has a rank on every
     endpoint.
     """
 
@@ -84,7 +84,7 @@ class Simulation(CoSimEnvironment, Work):
         self._engine = replay.engine
         self._engine.on_told = self._told
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
-        self._links = Links(topology, replay)
+        self._links = LiveLinks(topology, replay)
         for number, job in enumerate(self._engine.jobs):
             if not job.info.driven:
                 self.jobs[job.info.name] = RunningJob(self, number)
@@ -235,7 +235,7 @@ class Simulation(CoSimEnvironment, Work):
         return self
 
     @property
-    def driver(self) -> Driver:
+    def driver(self) -> RankDriver:
         """Who issues what ranks do."""
         return self._replay.driver
 
@@ -341,7 +341,7 @@ class Simulation(CoSimEnvironment, Work):
         return made
 
     def room(self, job: Any) -> tuple[int, ...] | None:
-        """Endpoints that a job's placement gives it among those that no running job has; None: it has to wait.
+        """Endpoints that a job's placement gives it, which no running job has; None: it has to wait.
 
         Raises
         ------
@@ -383,7 +383,7 @@ class Simulation(CoSimEnvironment, Work):
         self.jobs[info.name] = made
         return made.ended
 
-    def link(self, name: str) -> Link:
+    def link(self, name: str) -> LiveLink:
         """A link as it is now, by name: ``leaf0 -> spine1``.
 
         Raises
