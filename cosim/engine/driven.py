@@ -221,8 +221,8 @@ class RankDriver:
             number, made = columns.extend("channels", 1)
             made["head"] = made["tail"] = NONE
             self._channels[meets] = number
-            ends = (np.array([one], np.int32) for one in (src, dst))
-            tables.messages.channels.append((number, job, *ends, np.array([tag])))
+            here, there = (np.array([one], np.int32) for one in (src, dst))
+            tables.messages.channels.append((number, job, here, there, np.array([tag])))
         key = self._channels[meets], size if sends else -1, channel, int(sends)
         port = self._ports.get(key)
         if port is None:
@@ -250,7 +250,8 @@ class RankDriver:
     def issued(self) -> NDArray[Any]:
         """All that was issued so far, in that order."""
         columns = self.engine.columns
-        return columns.issued[: int(columns.scalars["num_issued"])]
+        rows: NDArray[Any] = columns.issued[: int(columns.scalars["num_issued"])]
+        return rows
 
     def operation_of(self, row: Any) -> Operation:
         """What was issued, as an operation."""

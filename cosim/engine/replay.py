@@ -460,7 +460,8 @@ class Replay:
         """int64 [iterations that every rank ended] x [ranks]."""
         ranks = self._rows(job)
         if job.info.driven:  # all that it does is one iteration
-            return np.maximum(ranks["finish"], job.info.start_ps).astype(np.int64).reshape(1, -1)
+            ended: I64 = np.maximum(ranks["finish"], job.info.start_ps).astype(np.int64)
+            return ended.reshape(1, -1)
         done = int(ranks["oldest"].min(initial=job.info.iterations))
         first = int(self._engine.columns.jobs["end0"][job.number])
         ends = self._engine.columns.iteration_ends[first : first + done * len(ranks)]

@@ -104,7 +104,7 @@ class Simulation(CoSimEnvironment, RankWork):
         upcoming = super().peek()
         return upcoming if upcoming == Infinity or self.unit_ps == 1 else upcoming / self.unit_ps
 
-    def delay_ps(self, delay: object) -> int:
+    def delay_ps(self, delay: Any) -> int:
         """Picoseconds of a number or a text.
 
         Raises
@@ -113,11 +113,12 @@ class Simulation(CoSimEnvironment, RankWork):
             It is negative, or finer than a picosecond.
         """
         if type(delay) is int and delay >= 0:
-            return delay * self.unit_ps
+            whole: int = delay * self.unit_ps
+            return whole
         if isinstance(delay, str):
             return self.said(delay, parse_time, "time")
         try:
-            exact = Fraction(delay) * self.unit_ps  # type: ignore[arg-type]
+            exact = Fraction(delay) * self.unit_ps
         except (TypeError, ValueError, OverflowError):
             raise WorkloadError(f"{delay!r} is not a time", hint="write it as in '10us'") from None
         if exact < 0:
@@ -138,7 +139,8 @@ class Simulation(CoSimEnvironment, RankWork):
             It is neither.
         """
         if type(value) is int and value >= 0:
-            return value
+            whole: int = value
+            return whole
         known = self._times.get((what, value))
         if known is None:
             try:

@@ -104,8 +104,10 @@ class RankWork(ABC):
         """
         seats = self._seats
         rank = src if type(src) is int and 0 <= src < len(seats) else self._rank(src)
-        known = type(dst) is int and 0 <= dst < len(seats)
-        endpoint, peer = (seats[dst], dst) if known else self._endpoint(dst)  # type: ignore[index, assignment]
+        if type(dst) is int and 0 <= dst < len(seats):
+            endpoint, peer = seats[dst], dst
+        else:
+            endpoint, peer = self._endpoint(dst)
         number = size if type(size) is int and size >= 0 else self._size(size)
         if priority < 0 or channel < 0:
             raise WorkloadError(f"{name}: priority {priority} and channel {channel} are 0 or more")
