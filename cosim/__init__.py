@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from cosim.experiment.sweep import Sweep
     from cosim.experiment.translate import Translation, translate
     from cosim.processes.jobs import RunningJob
-    from cosim.processes.links import Link
+    from cosim.processes.links import LiveLink
     from cosim.processes.simulation import Simulation
     from cosim.processes.waiting import Outcome
     from cosim.profiler.context import profile
@@ -90,7 +90,7 @@ _HOMES = {
     "cosim.experiment.sweep": "Sweep",
     "cosim.experiment.translate": "Translation translate",
     "cosim.processes.jobs": "RunningJob",
-    "cosim.processes.links": "Link",
+    "cosim.processes.links": "LiveLink",
     "cosim.processes.simulation": "Simulation",
     "cosim.processes.waiting": "Outcome",
     "cosim.profiler.context": "profile",
@@ -123,7 +123,7 @@ __all__ = [
     "InputError",
     "Job",
     "LaunchError",
-    "Link",
+    "LiveLink",
     "MismatchError",
     "NetworkComparison",
     "NetworkError",

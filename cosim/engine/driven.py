@@ -55,7 +55,7 @@ def driven_workload(ranks: int) -> Workload:
 class DrivenJob(ReadyJob):
     """A driven job, ready to run. ``classes`` are the priorities that its messages have had so far."""
 
-    def __init__(self, number: int, info: JobInfo, topology: Topology, driver: Driver) -> None:
+    def __init__(self, number: int, info: JobInfo, topology: Topology, driver: RankDriver) -> None:
         programs: Any = _Programs(driver, number, len(info.endpoints))
         super().__init__(number, info, topology, programs, Slots(1, 1))
         self.classes = [info.priority]
@@ -79,7 +79,7 @@ class DrivenJob(ReadyJob):
         return self.classes.index(priority)
 
 
-class Driver:
+class RankDriver:
     """Issues operations on the ranks of driven jobs. Times are picoseconds, ranks numbers in their job."""
 
     def __init__(self) -> None:
@@ -221,8 +221,8 @@ class Driver:
             number, made = columns.extend("channels", 1)
             made["head"] = made["tail"] = NONE
             self._channels[meets] = number
-            ends = (np.array([one], np.int32) for one in (src, dst))
-            tables.messages.channels.append((number, job, *ends, np.array([tag])))
+            here, there = (np.array([one], np.int32) for one in (src, dst))
+            tables.messages.channels.append((number, job, here, there, np.array([tag])))
         key = self._channels[meets], size if sends else -1, channel, int(sends)
         port = self._ports.get(key)
         if port is None:
@@ -250,7 +250,8 @@ class Driver:
     def issued(self) -> NDArray[Any]:
         """All that was issued so far, in that order."""
         columns = self.engine.columns
-        return columns.issued[: int(columns.scalars["num_issued"])]
+        rows: NDArray[Any] = columns.issued[: int(columns.scalars["num_issued"])]
+        return rows
 
     def operation_of(self, row: Any) -> Operation:
         """What was issued, as an operation."""
@@ -282,7 +283,7 @@ class Driver:
 class _Programs(Sequence[ReadyProgram]):
     """What each rank of a driven job was given so far."""
 
-    def __init__(self, driver: Driver, job: int, ranks: int) -> None:
+    def __init__(self, driver: RankDriver, job: int, ranks: int) -> None:
         self._driver, self._job, self._ranks = driver, job, ranks
 
     def __len__(self) -> int:
@@ -295,14 +296,14 @@ class _Programs(Sequence[ReadyProgram]):
     def __getitem__(self, number: int | slice) -> ReadyProgram | tuple[ReadyProgram, ...]:
         if isinstance(number, slice):
             return tuple(self[k] for k in range(*number.indices(len(self))))
-        given: Any = _Given(self._driver, self._job, number)
+        given: Any = _IssuedOperations(self._driver, self._job, number)
         return ReadyProgram(f"rank {number}", given, (), (), (), (), {})
 
 
-class _Given(Sequence[Operation]):
+class _IssuedOperations(Sequence[Operation]):
     """The operations that a rank was given, found when they are asked for: few are, to say what is wrong."""
 
-    def __init__(self, driver: Driver, job: int, rank: int) -> None:
+    def __init__(self, driver: RankDriver, job: int, rank: int) -> None:
         self._driver, self._job, self._rank = driver, job, rank
 
     def _rows(self) -> NDArray[Any]:

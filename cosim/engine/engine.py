@@ -355,11 +355,9 @@ class Engine:
 
     def _wrong_size(self) -> NoReturn:
         row = self.columns.messages[self.columns.scalars["which"]]
-        sender, one = self.operation(int(row["send_rank"]), int(row["send_op"]))
-        receiver, two = self.operation(int(row["recv_rank"]), int(row["recv_op"]))
-        send, receive = (
-            self.number_of(int(row[f"{end}_rank"]), int(row[f"{end}_op"])) for end in ("send", "recv")
-        )
+        send, receive = int(row["send_number"]), int(row["recv_number"])
+        sender, one = self.numbered(int(row["send_rank"]), send)
+        receiver, two = self.numbered(int(row["recv_rank"]), receive)
         raise MismatchError(
             f"rank {sender} SENDs {one.size_bytes} bytes to rank {receiver} "
             f"(op {send} {one.name!r}, tag {one.tag}), which RECVs {two.size_bytes} bytes "

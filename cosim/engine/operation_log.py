@@ -89,7 +89,7 @@ class OperationLog:
         """When the last operation ended, whether it was kept or not."""
         return int(self._columns.last_end)
 
-    def add(self, world: int, kept: I64, expected: int) -> None:
+    def add(self, world: int, kept: I64) -> None:
         """Take operations of one more job, too."""
         columns, ranks, all_kept = self._columns, len(self._columns.jobs), len(self._columns.is_kept) == 0
         jobs = int(columns.jobs.max(initial=-1)) + 1
@@ -97,7 +97,7 @@ class OperationLog:
             jobs=np.append(columns.jobs, np.full(world, jobs, np.int32)),
             numbers=np.append(columns.numbers, np.arange(world, dtype=np.int32)),
         )
-        self._grows |= expected > 0
+        self._grows = True
         if all_kept and len(kept) == world:
             return
         is_kept = np.ones(ranks, np.int8) if all_kept else columns.is_kept

@@ -21,7 +21,7 @@ from simpy.core import Infinity
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.columns import NONE
 from cosim.engine.directing import Directing, Director
-from cosim.engine.driven import DrivenJob, Driver
+from cosim.engine.driven import DrivenJob, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
@@ -153,7 +153,7 @@ class Replay:
         self._progress = progress
         self._progress_at = 0.0
         self.environment = environment(self._instant, self._go_on)
-        self.driver = Driver()
+        self.driver = RankDriver()
         self._folding = next((info.folding for info in jobs if info.folding is not None), None)
         self._jobs = [self._ready(number, info) for number, info in enumerate(jobs)]
         worlds = [info.workload.world_size for info in jobs]
@@ -227,7 +227,7 @@ class Replay:
         kept = evenly(world, self._keeps)
         self._kept.append(kept)
         self._total += _num_operations(info, np.arange(world))
-        self._operations.add(world, kept, _num_operations(info, kept))
+        self._operations.add(world, kept)
         self._engine.add(job)
         self._slowdowns.append(iter(info.slowdowns))
         if info.driven:
@@ -460,7 +460,8 @@ class Replay:
         """int64 [iterations that every rank ended] x [ranks]."""
         ranks = self._rows(job)
         if job.info.driven:  # all that it does is one iteration
-            return np.maximum(ranks["finish"], job.info.start_ps).astype(np.int64).reshape(1, -1)
+            ended: I64 = np.maximum(ranks["finish"], job.info.start_ps).astype(np.int64)
+            return ended.reshape(1, -1)
         done = int(ranks["oldest"].min(initial=job.info.iterations))
         first = int(self._engine.columns.jobs["end0"][job.number])
         ends = self._engine.columns.iteration_ends[first : first + done * len(ranks)]

@@ -75,9 +75,9 @@ def unmatched(engine: Engine) -> Iterator[Line]:
 def _one_end(engine: Engine, message: int, sender: int, receiver: int) -> str:
     row = engine.columns.messages[message]
     sent = row["send_rank"] != NONE
-    rank, op = (int(row[f"{'send' if sent else 'recv'}_{name}"]) for name in ("rank", "op"))
-    _, one = engine.operation(rank, op)
-    what = f"op {engine.number_of(rank, op)} {one.name!r}, {format_size(one.size_bytes)}, tag {one.tag}"
+    rank, op = (int(row[f"{'send' if sent else 'recv'}_{name}"]) for name in ("rank", "number"))
+    _, one = engine.numbered(rank, op)
+    what = f"op {op} {one.name!r}, {format_size(one.size_bytes)}, tag {one.tag}"
     if sent:
         return f"rank {sender}: SEND {what}: rank {receiver} never posts the RECV"
     return f"rank {receiver}: RECV {what}: rank {sender} never posts the SEND"

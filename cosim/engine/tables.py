@@ -216,9 +216,8 @@ class Tables:
 
     def bind_message(self, job: int, src: int, dst: int, size: int, channel: int) -> int:
         """One more message between endpoints: the number of its binding."""
-        ends = (np.array([one], np.int32) for one in (src, dst))
-        sizes, channels = np.array([size], np.int64), np.array([channel], np.int32)
-        return int(self._bindings(job, *ends, sizes, channels)[0])
+        here, there, channels = (np.array([one], np.int32) for one in (src, dst, channel))
+        return int(self._bindings(job, here, there, np.array([size], np.int64), channels)[0])
 
     def _devices(self, info: JobInfo) -> I32 | int:
         """The memory device of each rank, with a row of the columns."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.answers import check_answer, misfit
-from cosim.cluster.arrange import Request, arrange
+from cosim.cluster.arrange import Request, arrange, seats
 from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
 from cosim.context import Context
 from cosim.doubts import Doubt
-from cosim.engine.records import JobInfo
+from cosim.engine.records import I32, JobInfo
 from cosim.errors import InputError, WorkloadError
 from cosim.experiment.doubts import doubts_before
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
@@ -191,9 +191,16 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
 
 
 def job_at(
-    scenario: Scenario, topology: Topology, job: Job, endpoints: Sequence[int] | None, now: int, number: int
-) -> JobInfo:
-    """One more job of a run, on endpoints, or where its placement says, from now on.
+    scenario: Scenario,
+    topology: Topology,
+    job: Job,
+    endpoints: Sequence[int] | None,
+    free: I32,
+    now: int,
+    number: int,
+) -> JobInfo | None:
+    """One more job from now on: on endpoints, or where its placement says among those that are free;
+    None: it finds no room there.
 
     Raises
     ------
@@ -210,22 +217,27 @@ def job_at(
     if endpoints is None:
         near = domains(topology) if job.placement.needs_domains else ()
         request = Request(wish.name, world, job.placement)
-        (seats,) = arrange([request], topology.num_endpoints, domains=near, context=scenario.context)
+        size, context = topology.num_endpoints, scenario.context
+        found = seats(request, free, size, 1, domains=near, context=context)
+        if not found:
+            return None
+        chosen = found[0]
     else:
-        seats = np.array([*endpoints], np.int32)
-        if len(seats) != world:
-            raise WorkloadError(f"{wish.name} has {world} ranks, but its placement {len(seats)} endpoints")
+        chosen = np.array([*endpoints], np.int32)
+        if len(chosen) != world:
+            raise WorkloadError(f"{wish.name} has {world} ranks, but its placement {len(chosen)} endpoints")
     own = pace(job.stragglers, job.jitter, world, scenario.seed, number)
-    return JobInfo(
+    info = JobInfo(
         name=wish.name,
         workload=wish.workload,
-        endpoints=seats,
+        endpoints=chosen,
         iterations=job.iterations,
         start_ps=now,
         weight=job.weight,
         priority=job.priority,
         pace=own,
     )
+    return with_memory(scenario, topology, (info,))[0]
 
 
 def fabric(scenario: Scenario) -> Topology:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.engine.driven import driven_info
 from cosim.engine.progress import ProgressInfo
-from cosim.engine.records import JobInfo, Records
+from cosim.engine.records import I32, JobInfo
 from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at
@@ -20,7 +19,7 @@ from cosim.experiment.engines import engine_for
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import Job, Scenario, from_document
 from cosim.experiment.settings import Changes
-from cosim.experiment.simulate import Run, finished, release_of
+from cosim.experiment.simulate import finished, release_of
 from cosim.experiment.watch import watched
 from cosim.files.located_yaml import Document, read
 from cosim.processes.simulation import Simulation
@@ -29,9 +28,6 @@ from cosim.topology.graph import Topology
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.written import plain
-
-OWN = "processes"
-"""The job whose ranks do what processes have endpoints do."""
 
 
 def open(  # noqa: A001
@@ -118,13 +114,11 @@ def simulation(
     topology = built.topology
     if changes_links:
         topology = _changing(scenario, built)
-    own = driven_info(OWN, np.arange(topology.num_endpoints, dtype=np.int32))
-    jobs = [*built.jobs, own]
     record = scenario.record
     replay = Replay(
         topology,
         built.network,
-        jobs,
+        built.jobs,
         built.planner,
         release_of(scenario, built.network),
         scenario.seed,
@@ -136,8 +130,8 @@ def simulation(
         environment=Simulation,
     )
     sim: Any = replay.environment
-    finish = partial(_finish, scenario, built)
-    sim.take(replay, topology, len(jobs) - 1, finish, partial(_job, scenario, topology), unit_ps)
+    job_of = partial(_job, scenario, topology)
+    sim.take(replay, topology, partial(finished, scenario, built), job_of, unit_ps)
     return sim  # type: ignore[no-any-return]
 
 
@@ -157,19 +151,6 @@ def _changing(scenario: Scenario, built: Built) -> Topology:
     return replace(built.topology, changes=LinkChanges((), scenario.detection))
 
 
-def _finish(scenario: Scenario, built: Built, records: Records) -> Run:
-    own = next(number for number, job in enumerate(records.jobs) if job.driven and job.name == OWN)
-    if own == len(records.jobs) - 1 and not len(
-        records.jobs[own].workload.table
-    ):  # nobody had it do anything
-        by_job = records.jobs[:own], records.finish_ps[:own], records.iteration_end_ps[:own]
-        recorded = None if records.recorded is None else records.recorded[:own]
-        records = replace(
-            records, jobs=by_job[0], finish_ps=by_job[1], iteration_end_ps=by_job[2], recorded=recorded
-        )
-    return finished(scenario, built, records)
-
-
 def _job(
     scenario: Scenario,
     topology: Topology,
@@ -178,8 +159,9 @@ def _job(
     name: str,
     now: int,
     number: int,
-) -> JobInfo:
-    """A job that a process starts."""
+    free: I32,
+) -> JobInfo | None:
+    """A job that a process starts; None: it finds no room."""
     if isinstance(source, tuple):
         program, iterations = source
         source = {"workload": _workload(program, placement, name), "iterations": iterations}
@@ -198,7 +180,7 @@ def _job(
         )
     if name or source.name in ("", "job0"):
         source = source.model_copy(update={"name": name or f"job{number}"})
-    return job_at(scenario, topology, source, placement, now, number)
+    return job_at(scenario, topology, source, placement, free, now, number)
 
 
 def _workload(program: Any, ranks: Sequence[int] | None, name: str) -> Workload:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cosim.engine.replay import Replay
 
 
-class Link:
+class LiveLink:
     """A directed link, as it is whenever it is looked at.
 
     Attributes
@@ -28,7 +28,7 @@ class Link:
         What it carries now; 0: it is dead.
     """
 
-    def __init__(self, links: Links, number: int) -> None:
+    def __init__(self, links: LiveLinks, number: int) -> None:
         self._links, self._number = links, number
         self.name = links.topology.link_name(number)
         self.rate_bps = float(links.topology.link_rate_bps[number])
@@ -62,14 +62,14 @@ class Link:
         return float(queues.queue_bytes[0])
 
 
-class Links:
+class LiveLinks:
     """The links of a run."""
 
     def __init__(self, topology: Topology, replay: Replay) -> None:
         self.topology, self.replay = topology, replay
-        self._known: dict[str, Link] = {}
+        self._known: dict[str, LiveLink] = {}
         self._dead: set[int] = set()
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, LiveLink] = {}
         self._statistics: tuple[int, NetworkStatistics] | None = None
 
     @property
@@ -84,7 +84,7 @@ class Links:
             self._statistics = now, self.replay.network.statistics()
         return self._statistics[1]
 
-    def link(self, name: str) -> Link:
+    def link(self, name: str) -> LiveLink:
         """A link by name.
 
         Raises
@@ -102,10 +102,10 @@ class Links:
             known = self._known[name] = self.at(numbers[0])
         return known
 
-    def at(self, number: int) -> Link:
+    def at(self, number: int) -> LiveLink:
         """A link by number."""
         if number not in self._links:
-            self._links[number] = Link(self, number)
+            self._links[number] = LiveLink(self, number)
         return self._links[number]
 
     def change(self, name: str, rate: Any, up: bool | None) -> None:

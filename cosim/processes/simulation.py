@@ -6,6 +6,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event
 
-from cosim.engine.driven import Driver
+from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
@@ -22,14 +23,16 @@ from cosim.engine.replay import Replay
 from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.jobs import RunningJob
-from cosim.processes.links import Link, Links
+from cosim.processes.links import LiveLink, LiveLinks
 from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
-from cosim.processes.work import Work
+from cosim.processes.work import RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, parse_time
 from cosim.workload.millionths import scaled
 
+OWN = "processes"
+"""The job whose ranks do what processes have endpoints do."""
 ENDED = 0
 """SimPy's priority of what ends: before timeouts of the same time."""
 MOST_IN_VAIN = 1_000_000
@@ -37,7 +40,7 @@ MOST_IN_VAIN = 1_000_000
 Proc = Generator[Event, Any, Any]
 
 
-class Simulation(CoSimEnvironment, Work):
+class Simulation(CoSimEnvironment, RankWork):
     """A SimPy environment whose processes take part in a run; :func:`cosim.open` makes it.
 
     Time is whole picoseconds: ``timeout(5)`` takes 5 ps, ``timeout("5us")`` is exact, too. With another
@@ -48,7 +51,7 @@ class Simulation(CoSimEnvironment, Work):
     events happen in SimPy's order. Then what was asked for starts, by job, rank and the order on the rank.
     What ends with it is another round of the same instant.
 
-    It is the :class:`~cosim.processes.work.Work` of the job ``processes``, which has a rank on every
+    It is the :class:`~cosim.processes.work.RankWork` of the job ``processes``, which has a rank on every
     endpoint.
     """
 
@@ -71,18 +74,17 @@ class Simulation(CoSimEnvironment, Work):
         self,
         replay: Replay,
         topology: Topology,
-        own: int,
         finish: Callable[[Records], Any],
-        job_of: Callable[..., JobInfo],
+        job_of: Callable[..., JobInfo | None],
         unit_ps: int = 1,
     ) -> None:
-        """Be that of a replay, where job ``own`` has a rank on every endpoint."""
-        self._replay, self._topology, self._own = replay, topology, own
+        """Be that of a replay."""
+        self._replay, self._topology = replay, topology
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
         self._engine = replay.engine
         self._engine.on_told = self._told
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
-        self._links = Links(topology, replay)
+        self._links = LiveLinks(topology, replay)
         for number, job in enumerate(self._engine.jobs):
             if not job.info.driven:
                 self.jobs[job.info.name] = RunningJob(self, number)
@@ -102,7 +104,7 @@ class Simulation(CoSimEnvironment, Work):
         upcoming = super().peek()
         return upcoming if upcoming == Infinity or self.unit_ps == 1 else upcoming / self.unit_ps
 
-    def delay_ps(self, delay: object) -> int:
+    def delay_ps(self, delay: Any) -> int:
         """Picoseconds of a number or a text.
 
         Raises
@@ -111,11 +113,12 @@ class Simulation(CoSimEnvironment, Work):
             It is negative, or finer than a picosecond.
         """
         if type(delay) is int and delay >= 0:
-            return delay * self.unit_ps
+            whole: int = delay * self.unit_ps
+            return whole
         if isinstance(delay, str):
             return self.said(delay, parse_time, "time")
         try:
-            exact = Fraction(delay) * self.unit_ps  # type: ignore[arg-type]
+            exact = Fraction(delay) * self.unit_ps
         except (TypeError, ValueError, OverflowError):
             raise WorkloadError(f"{delay!r} is not a time", hint="write it as in '10us'") from None
         if exact < 0:
@@ -136,7 +139,8 @@ class Simulation(CoSimEnvironment, Work):
             It is neither.
         """
         if type(value) is int and value >= 0:
-            return value
+            whole: int = value
+            return whole
         known = self._times.get((what, value))
         if known is None:
             try:
@@ -233,14 +237,15 @@ class Simulation(CoSimEnvironment, Work):
         return self
 
     @property
-    def driver(self) -> Driver:
+    def driver(self) -> RankDriver:
         """Who issues what ranks do."""
         return self._replay.driver
 
-    @property
+    @cached_property
     def job_number(self) -> int:
-        """The job that has a rank on every endpoint."""
-        return self._own
+        """The job that has a rank on every endpoint: there from when it is first asked for something."""
+        endpoints = np.arange(self._topology.num_endpoints, dtype=np.int32)
+        return self._replay.add(driven_info(OWN, endpoints))
 
     def engine_job(self, number: int) -> ReadyJob:
         """A job of the run."""
@@ -313,7 +318,7 @@ class Simulation(CoSimEnvironment, Work):
         job
             A :class:`cosim.Job`, the same as plain values, a :class:`cosim.Workload`, or a job's YAML file.
         placement
-            Endpoints of its ranks; None: as the job says.
+            Endpoints of its ranks; None: as the job says, among those that no running job has.
         name
             What the page calls it; empty: as the job says.
 
@@ -322,7 +327,12 @@ class Simulation(CoSimEnvironment, Work):
         InputError
             It can't be made, or has a name that another has.
         """
-        info = self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs))
+        info = self._new_job(job, placement, name)
+        if info is None:
+            raise InputError(
+                f"there is no room for the job on the {len(self.free_endpoints())} endpoints that are free",
+                hint="sim.room(job) says where there is some, or None",
+            )
         taken = {one.info.name for one in self._engine.jobs}
         if info.name in taken:
             raise InputError(
@@ -331,6 +341,29 @@ class Simulation(CoSimEnvironment, Work):
         made = RunningJob(self, self._replay.add(info))
         self.jobs[info.name] = made
         return made
+
+    def room(self, job: Any) -> tuple[int, ...] | None:
+        """Endpoints that a job's placement gives it, which no running job has; None: it has to wait.
+
+        Raises
+        ------
+        InputError
+            The job can't be made.
+        """
+        info = self._new_job(job, None, "")
+        return None if info is None else tuple(info.endpoints.tolist())
+
+    def free_endpoints(self) -> I32:
+        """Endpoints that no running job with programs has, ascending."""
+        taken = np.zeros(self._topology.num_endpoints, np.bool_)
+        for job in self.jobs.values():
+            if not job.is_through:
+                taken[self._engine.jobs[job.number].info.endpoints] = True
+        return np.flatnonzero(~taken).astype(np.int32)
+
+    def _new_job(self, job: Any, placement: Sequence[int] | None, name: str) -> JobInfo | None:
+        number = len(self._engine.jobs)
+        return self._job_of(job, placement, name, self.now_ps, number, self.free_endpoints())
 
     def run_program(
         self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = ""
@@ -346,12 +379,13 @@ class Simulation(CoSimEnvironment, Work):
             It can't be run there.
         """
         name = name or f"program {len(self._engine.jobs)}"
-        info = self._job_of((program, iterations), ranks, name, self.now_ps, len(self._engine.jobs))
+        info = self._new_job((program, iterations), ranks, name)
+        assert info is not None
         made = RunningJob(self, self._replay.add(info))
         self.jobs[info.name] = made
         return made.ended
 
-    def link(self, name: str) -> Link:
+    def link(self, name: str) -> LiveLink:
         """A link as it is now, by name: ``leaf0 -> spine1``.
 
         Raises

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.engine.driven import Driver
+from cosim.engine.driven import RankDriver
 from cosim.engine.programs import COLLECTIVES
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
@@ -31,7 +31,7 @@ End = int | str
 """A rank, or an endpoint by its name in the topology."""
 
 
-class Work(ABC):
+class RankWork(ABC):
     """What the ranks of a driven job can be had to do.
 
     Each method gives an event, which happens when that has ended on every rank; its value is an
@@ -51,7 +51,7 @@ class Work(ABC):
         """Among the jobs of the run."""
 
     @property
-    def _driver(self) -> Driver:
+    def _driver(self) -> RankDriver:
         return self._sim.driver
 
     @property
@@ -104,8 +104,10 @@ class Work(ABC):
         """
         seats = self._seats
         rank = src if type(src) is int and 0 <= src < len(seats) else self._rank(src)
-        known = type(dst) is int and 0 <= dst < len(seats)
-        endpoint, peer = (seats[dst], dst) if known else self._endpoint(dst)  # type: ignore[index, assignment]
+        if type(dst) is int and 0 <= dst < len(seats):
+            endpoint, peer = seats[dst], dst
+        else:
+            endpoint, peer = self._endpoint(dst)
         number = size if type(size) is int and size >= 0 else self._size(size)
         if priority < 0 or channel < 0:
             raise WorkloadError(f"{name}: priority {priority} and channel {channel} are 0 or more")
@@ -296,7 +298,7 @@ class Work(ABC):
         return self._sim.delay_ps(time)
 
 
-class DrivenRanks(Work):
+class DrivenRanks(RankWork):
     """The ranks of a job that a process drives."""
 
     def __init__(self, sim: Simulation, number: int) -> None:

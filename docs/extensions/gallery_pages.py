@@ -36,6 +36,7 @@ KINDS = {
         "simai-sharing",
     ],
     "Schedulers": ["cassini", "crux", "cluster-queue"],
+    "Processes": ["parameter-server", "circuit"],
     "Congestion control": [
         "incast",
         "pfc-victim",

@@ -19,6 +19,8 @@ PERIODIC = {"kind": "periodic", "compute": "10us", "size": "100kB", "ranks": 2}
 """10 us of computation, 10 us of sending."""
 JOB = {"name": "one", "workload": PERIODIC, "iterations": 10}
 US = 1_000_000
+SCENARIOS = ROOT / "scenarios"
+FEW = {"jobs[0].count": 8, "jobs[1].count": 4, "jobs[0].iterations": 4, "jobs[1].iterations": 3}
 
 
 def world(**more: object) -> dict[str, Any]:
@@ -60,7 +62,7 @@ def test_a_run_with_processes_that_do_nothing_is_the_run_without() -> None:
         run = sim.run()
     assert run.digest == plain.digest
     assert run.summary.jobs[0].iteration_ps == plain.summary.jobs[0].iteration_ps
-    assert len(run.records.jobs) == 2  # that of all endpoints did nothing
+    assert len(run.records.jobs) == 2
 
 
 @pytest.mark.parametrize("at", [0, 45])
@@ -77,9 +79,9 @@ def test_a_job_that_a_process_starts_is_one_of_the_scenario(at: int) -> None:
     with cosim.open(world(jobs=[JOB])) as sim:
         process = sim.process(starts(sim))
         records = sim.run(until=process).records
-    assert [job.name for job in records.jobs] == ["one", "processes", "late"]
-    assert records.jobs[2].start_ps == at * US
-    np.testing.assert_array_equal(records.iteration_end_ps[2], right.iteration_end_ps[1])
+    assert [job.name for job in records.jobs] == ["one", "late"]
+    assert records.jobs[1].start_ps == at * US
+    np.testing.assert_array_equal(records.iteration_end_ps[1], right.iteration_end_ps[1])
 
 
 def test_a_job_from_a_file_and_a_workload(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_job_from_a_file_and_a_workload(tmp_path: Path) -> None:
         with pytest.raises(cosim.InputError, match="has 2 ranks, but its placement 3 endpoints"):
             sim.start("job.yaml", placement=range(3))
     assert (one.is_through, other.is_through) == (True, True)
-    assert [job.name for job in run.summary.jobs if job.workload != "processes"] == ["first", "job2"]
+    assert [job.name for job in run.summary.jobs if job.workload != "processes"] == ["first", "job1"]
 
 
 def test_a_job_is_stopped_once() -> None:
@@ -118,6 +120,40 @@ def test_a_job_is_stopped_once() -> None:
         pytest.raises(cosim.SimulationError, match="has no iteration 10"),
     ):
         sim.jobs["one"].iteration(10)
+
+
+def test_first_come_first_served_as_a_process() -> None:
+    """The times of every job are those of the built-in queue."""
+    built_in = cosim.run(SCENARIOS / "cluster-queue.yaml", FEW)
+    scenario = cosim.load(SCENARIOS / "cluster-queue.yaml", FEW)
+    cluster = {"topology": scenario.topology, "network": scenario.network, "seed": scenario.seed}
+    waiting: list[cosim.Job] = []
+
+    def arrives(sim: Any, job: cosim.Job, after_ps: int) -> Proc:
+        yield sim.timeout(after_ps)
+        waiting.append(job)
+        go_on(sim)
+
+    def lives(sim: Any, job: Any) -> Proc:
+        yield job.ended
+        go_on(sim)
+
+    def go_on(sim: Any) -> None:
+        while waiting and (endpoints := sim.room(waiting[0])):
+            sim.process(lives(sim, sim.start(waiting.pop(0), placement=endpoints)))
+
+    with cosim.open(cluster) as sim:
+        for entry in scenario.jobs:
+            assert entry.arrival is not None
+            times = entry.arrival.times(entry.count, scenario.context)
+            for name, after in zip(entry.names(), times, strict=True):
+                job = entry.model_copy(update={"name": name, "count": 1, "arrival": None})
+                sim.process(arrives(sim, job, after))
+        run = sim.run()
+    ours = {job.name: (job.start_ps, job.finish_max_ps) for job in run.summary.jobs}
+    theirs = {job.name: (job.start_ps, job.finish_max_ps) for job in built_in.summary.jobs}
+    assert ours == theirs
+    assert len({start for start, _ in ours.values()}) > 8
 
 
 def test_a_whole_program_is_one_event() -> None:
@@ -173,9 +209,6 @@ class Once(Driver):
     )
     run = cosim.run(cosim.loads(text, base=tmp_path))
     assert run.records.finish_ps[0].tolist() == [13 * US, 13 * US, 18 * US, 13 * US]
-
-
-SCENARIOS = ROOT / "scenarios"
 
 
 @pytest.mark.parametrize("name", ["parameter-server", "circuit"])

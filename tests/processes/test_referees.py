@@ -30,7 +30,8 @@ def processes(world: dict[str, Any], *made: Any) -> cosim.Run:
     with cosim.open(world) as sim:
         for one in made:
             sim.process(one(sim))
-        return sim.run()
+        run: cosim.Run = sim.run()
+        return run
 
 
 def programs(world: dict[str, Any], each: list[list[dict[str, Any]]]) -> cosim.Run:
@@ -60,7 +61,7 @@ def test_a_collective(kind: str, network: Any, release: str) -> None:
 
 
 def test_a_collective_whose_ranks_come_by_themselves() -> None:
-    each = [
+    each: list[list[dict[str, Any]]] = [
         [
             {"name": "late", "kind": "compute", "duration": f"{rank + 1}us"},
             {
@@ -125,8 +126,8 @@ def test_the_overlap_of_fsdp(network: Any) -> None:
     for k in range(layers):
         gather = {"name": f"g{k}", "kind": "collective", "collective": "all_gather", "size": "2MB"}
         operations.append({**gather, "deps": [f"g{k - 1}"] * bool(k)})
-        compute = {"name": f"c{k}", "kind": "compute", "duration": "300us"}
-        operations.append({**compute, "deps": [f"g{k}"] + [f"c{k - 1}"] * bool(k)})
+        step = {"name": f"c{k}", "kind": "compute", "duration": "300us"}
+        operations.append({**step, "deps": [f"g{k}"] + [f"c{k - 1}"] * bool(k)})
 
     def rank_of(rank: int) -> Any:
         def process(sim: Any) -> Proc:
@@ -186,3 +187,65 @@ def test_a_run_may_be_cut_anywhere(network: Any) -> None:
         for cut in range(1, 40):
             sim.run(until=f"{cut * 7}us")
         same(sim.run(), whole)
+
+
+def random_programs(draw: random.Random, ranks: int) -> list[list[dict[str, Any]]]:
+    """A program for each rank, of which each operation waits for the one before; nobody waits in a circle."""
+    each: list[list[dict[str, Any]]] = [[] for _ in range(ranks)]
+    for number in range(draw.randrange(4, 30)):
+        kind = draw.choice(["compute", "message", "collective"])
+        size = draw.choice([1, 4096, draw.randrange(1, 300_000)])
+        if kind == "compute":
+            operation = {"kind": kind, "duration": f"{draw.randrange(0, 40_000)}ns"}
+            told = {draw.randrange(ranks): operation}
+        elif kind == "message":
+            src, dst = draw.sample(range(ranks), 2)
+            end = {"size": size, "tag": draw.randrange(2)}
+            told = {src: {"kind": "send", "peer": dst, **end}, dst: {"kind": "recv", "peer": src, **end}}
+        else:
+            group = sorted(draw.sample(range(ranks), draw.randrange(2, ranks + 1)))
+            name = draw.choice(["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
+            operation = {"kind": kind, "collective": name, "ranks": group, "size": size}
+            told = dict.fromkeys(group, operation)
+        for rank, operation in told.items():
+            deps = [each[rank][-1]["name"]] if each[rank] else []
+            each[rank].append({"name": f"{kind}{number}", "deps": deps, **operation})
+    return each
+
+
+def in_turn(rank: int, operations: list[dict[str, Any]]) -> Any:
+    def process(sim: Any) -> Proc:
+        for one in operations:
+            if one["kind"] == "compute":
+                yield sim.compute(rank, one["duration"])
+            elif one["kind"] == "send":
+                yield sim.send(rank, one["peer"], one["size"], tag=one["tag"])
+            elif one["kind"] == "recv":
+                yield sim.recv(rank, one["peer"], one["size"], tag=one["tag"])
+            else:
+                yield sim.collective(one["collective"], one["ranks"], one["size"], rank=rank)
+
+    return process
+
+
+@pytest.mark.parametrize("network", ["congestion_aware", "fair_share"])
+@pytest.mark.parametrize(
+    "seed", [*range(15), *[pytest.param(k, marks=pytest.mark.slow) for k in range(15, 500)]]
+)
+def test_random_programs(seed: int, network: str) -> None:
+    draw = random.Random(seed)
+    each = random_programs(draw, 5)
+    world = scenario(network, endpoints=5)
+    own = programs(world, [one or [{"name": "none", "kind": "compute", "duration": "0ns"}] for one in each])
+    run = processes(world, *[in_turn(rank, operations) for rank, operations in enumerate(each) if operations])
+    busy = [rank for rank in range(5) if each[rank]]
+    mine = own.records.ops
+
+    def rows(ops: Any) -> list[tuple[int, ...]]:
+        columns = ops.rank, ops.op, ops.start_ps, ops.end_ps
+        return sorted(row for row in zip(*(one.tolist() for one in columns), strict=True) if row[0] in busy)
+
+    assert rows(run.records.ops) == rows(mine)
+    assert run.records.num_messages == own.records.num_messages
+    if all(busy) and all(one["kind"] != "collective" for operations in each for one in operations):
+        assert run.digest == own.digest

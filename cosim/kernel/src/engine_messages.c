@@ -68,13 +68,6 @@ static int64_t match_message(struct engine *engine, int64_t channel_number, bool
   return made;
 }
 
-/* Whether both ends of a message, as far as they are posted, are of one size. */
-static bool sizes_agree(const struct engine *engine, const struct message *message) {
-  if (message->send_rank == NONE || message->recv_rank == NONE) return true;
-  return operation_of(engine, message->send_rank, message->send_op)->size ==
-         operation_of(engine, message->recv_rank, message->recv_op)->size;
-}
-
 /* A SEND or RECV starts; DONE or WRONG_SIZE. */
 static int64_t post(struct engine *engine, int64_t number, int64_t op, int64_t now) {
   const struct rank *rank = &engine->ranks[number];
@@ -84,18 +77,22 @@ static int64_t post(struct engine *engine, int64_t number, int64_t op, int64_t n
   int32_t iteration = iteration_of(engine, number, one);
   int64_t found = match_message(engine, engine->ports[port].channel, is_send);
   struct message *message = &engine->messages[found];
+  /* Either may have the wrong size: it is known when both are there. The first may be over by now. */
+  bool is_first = message->send_rank == NONE && message->recv_rank == NONE;
+  if (is_first) message->size = one->size;
   if (is_send) {
+    message->send_number = one->number;
     message->send_rank = (int32_t)number;
     message->send_op = (int32_t)op;
     message->send_iteration = iteration;
   } else {
+    message->recv_number = one->number;
     message->recv_rank = (int32_t)number;
     message->recv_op = (int32_t)op;
     message->recv_iteration = iteration;
     message->port = (int32_t)port;
   }
-  /* Either may have the wrong size: it is known when both are there. */
-  if (!sizes_agree(engine, message)) {
+  if (message->size != one->size) {
     engine->state.which = found;
     return WRONG_SIZE;
   }

@@ -1290,6 +1290,8 @@ struct message_channel {
 
 /* A SEND and its RECV, as far as they are posted; ranks NONE: not yet. */
 struct message {
+  int64_t size; /* as who came first has it */
+  int32_t send_number, recv_number; /* of the operations in their programs */
   int32_t send_rank, send_op, send_iteration;
   int32_t recv_rank, recv_op, recv_iteration;
   int32_t requested, arrived;
