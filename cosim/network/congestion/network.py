@@ -84,7 +84,7 @@ from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
-from cosim.units import format_rate, format_time
+from cosim.units import NEVER, format_rate, format_time
 
 _NONE = -1
 
