@@ -77,7 +77,7 @@ WHERE = {
     "cosim.communications": (
         "workload: {kind: pytorch, libraries: [{kind: NAME, ...}]}",
         "which kernels of a trace communicate, and what they send",
-        "communication",
+        "library",
     ),
     "cosim.frameworks": (
         "workload: {kind: model, framework: {kind: NAME, ...}}",
