@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_
 
 from cosim.answers import check_answer
 from cosim.context import Context
+from cosim.doubts import Doubt
 from cosim.errors import WorkloadError
 from cosim.files import located_yaml
 from cosim.gpu.contract import GpuSpec
@@ -186,6 +187,15 @@ class Gpu(GpuSpec):
         if dtype not in known.dtypes:
             return f"uncalibrated for {dtype} (calibrated for {', '.join(known.dtypes)} on {known.source})"
         return f"calibrated on {known.source}, +-{known.uncertainty:.0%}"
+
+    def doubts(self, dtype: DType) -> tuple[Doubt, ...]:
+        """Where it was calibrated, and not in this number type: its error is of others."""
+        if self.calibration is None or dtype in self.calibration.dtypes:
+            return ()
+        instead = (
+            f"one of {', '.join(self.calibration.dtypes)}, or a GPU that `cosim calibrate` measures in it"
+        )
+        return (Doubt(f"computation on {self.name}", self.trust(dtype), instead),)
 
     def error(self, dtype: DType, *, experts: bool = False) -> tuple[float, float]:
         """Relative error of an iteration time, one sigma: common to jobs of this GPU, and a job's own.

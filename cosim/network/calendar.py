@@ -38,3 +38,10 @@ def events_of(calendar: Calendar) -> Iterator[tuple[int, Any]]:
         while at != kernel.NONE:
             yield int(instant["time"]), events[at]
             at = events["next"][at]
+
+
+def read_only(column: Records) -> Records:
+    """A view through which a plug-in can't change what isn't its own."""
+    view = column.view()
+    view.flags.writeable = False
+    return view

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine.records import F64, I64, MessageRecords, Records
+from cosim.engine.records import F64, I32, I64, MessageRecords, Records
 from cosim.results.link_users import note_link_users
 from cosim.topology.changes import LinkChange
 from cosim.units import format_size, format_time
@@ -66,8 +66,10 @@ class _LinkWork:
     rate: float
 
     def by(self, times_ps: F64) -> F64:
-        inside = np.interp(times_ps, self.times_ps, self.done)
-        return inside + np.maximum(times_ps - self.times_ps[-1], 0.0) * self.rate
+        """What can have been carried by each of these times."""
+        inside: F64 = np.interp(times_ps, self.times_ps, self.done)
+        inside += np.maximum(times_ps - self.times_ps[-1], 0.0) * self.rate
+        return inside
 
     def when(self, done: float) -> float:
         """The first time by which so much can have been carried."""
@@ -114,14 +116,14 @@ def _places(records: Records, messages: MessageRecords) -> Iterator[tuple[_LinkW
     note_link_users(records)
     if records.info["link_users"] is None or not len(away):
         return
-    ptr, links = topology.paths(messages.src[away], messages.dst[away], np.zeros(len(away), np.int32))
+    ptr, taken = topology.paths(messages.src[away], messages.dst[away], np.zeros(len(away), np.int32))
     inner = (topology.link_src >= topology.num_endpoints) & (topology.link_dst >= topology.num_endpoints)
-    message = np.repeat(away, np.diff(ptr))[inner[links]]
-    for link, mine in _grouped(message, links[inner[links]]):
+    message = np.repeat(away, np.diff(ptr))[inner[taken]]
+    for link, mine in _grouped(message, taken[inner[taken]]):
         yield from _served(records, topology.link_name(link), np.array([link]), mine)
 
 
-def _grouped(rows: I64, by: I64) -> Iterator[tuple[int, I64]]:
+def _grouped(rows: I64, by: I32 | I64) -> Iterator[tuple[int, I64]]:
     order = np.argsort(by, kind="stable")
     values, first = np.unique(by[order], return_index=True)
     for value, mine in zip(values.tolist(), np.split(rows[order], first[1:]), strict=len(rows) > 0):

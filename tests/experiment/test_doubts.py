@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import cosim
 from cosim.plugins import Doubt
@@ -39,6 +40,20 @@ def test_an_answer_about_nothing_is_doubtful() -> None:
     assert "nothing is timed: an iteration takes 0 ps (3 operations" in doubt.why
     page = str(run).splitlines()
     assert page.index("doubtful:") < next(k for k, line in enumerate(page) if line.startswith("job (means)"))
+
+
+@pytest.mark.parametrize(("dtype", "doubtful"), [("bf16", False), ("fp32", True)])
+def test_a_number_type_that_a_gpu_was_not_calibrated_in_is_doubtful(dtype: str, doubtful: bool) -> None:
+    workload = {
+        "kind": "model",
+        "model": {"kind": "bert-base", "layers": 2},
+        "gpu": "a100-80gb",
+        "dtype": dtype,
+    }
+    fabric = {"kind": "switch", "endpoints": 2, "rate": "100Gbps", "latency": "0ns"}
+    job = {"workload": {**workload, "parallel": {"dp": 2}}}
+    run = cosim.run({"topology": fabric, "network": "fair_share", "jobs": [job]})
+    assert ["uncalibrated for fp32" in doubt.why for doubt in run.doubts] == [True] * doubtful
 
 
 def test_it_is_on_the_page_in_json_and_in_the_report(tmp_path: Path) -> None:

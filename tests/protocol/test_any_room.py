@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from cosim.units import NEVER
 from tests.fuzz.loop import looped
 from tests.protocol.small_run import run
 
+Release = Literal["network", "caller"]
 MODELS: list[Callable[[], NetworkSimulator]] = [
     CongestionAwareNetwork,
     FairShareNetwork,
@@ -32,7 +34,7 @@ MODELS: list[Callable[[], NetworkSimulator]] = [
 ]
 
 
-def chains(lengths: list[int], sizes: list[int], delays: list[int], release: str) -> FlowGroup:
+def chains(lengths: list[int], sizes: list[int], delays: list[int], release: Release) -> FlowGroup:
     """Chains of messages: each waits for the one before it. Without latency empty ones take no time."""
     count, many = sum(lengths), len(lengths)
     chain = np.repeat(np.arange(many), lengths)
@@ -110,7 +112,7 @@ def resumed_anywhere(served: ServerConfig, go: Callable[[RemoteNetwork], str], m
 @example(CongestionUnawareNetwork, "caller", 4, [12, 12, 12], [0], [0], [0.2, 0.5, 0.8, 1.0])
 def test_a_run_of_any_room_goes_on_wherever_it_was_killed(
     model: Callable[[], NetworkSimulator],
-    release: str,
+    release: Release,
     room: int,
     lengths: list[int],
     sizes: list[int],

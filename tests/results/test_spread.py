@@ -32,7 +32,8 @@ RATE = np.array([8e12])  # a byte a picosecond
 
 def sent(arrived: np.ndarray, busy: np.ndarray, bin_ps: int = 10, end_ps: int = 60) -> list[list[int]]:
     edges = EDGES[: arrived.shape[1] + 1]
-    return sent_over(arrived, busy[:, None], bin_ps, RATE, edges, end_ps).tolist()
+    found: list[list[int]] = sent_over(arrived, busy[:, None], bin_ps, RATE, edges, end_ps).tolist()
+    return found
 
 
 def test_one_behind_the_other() -> None:

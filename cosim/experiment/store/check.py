@@ -35,7 +35,7 @@ def check_sample(entries: Sequence[StoreEntry], count: int) -> tuple[int, list[t
                 continue
             now = run(scenario, allow_large=True).digest
         except CosimError as error:
-            now = "" if entry.error else f"{type(error).__name__}: {error.message}"
+            now = "" if entry.error else f"{type(error).__name__}: {error}"
         checked += 1
         if now != entry.digest:
             differ.append((entry.id, entry.digest or "none", now or "none"))

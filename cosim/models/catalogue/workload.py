@@ -305,6 +305,7 @@ class ModelWorkload(TrainedWorkload):
                 *((gpu.beside_collectives(),) if overlaps else ()),
                 *job.assumed,
             ),
+            doubts=gpu.doubts(self.dtype),
         )
         made = on(gpu, report, stretch)
         sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())

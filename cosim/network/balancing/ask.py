@@ -10,6 +10,7 @@ import numpy as np
 from cosim.errors import NetworkError
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, LEAST_AGAIN_PS, MAX_STATE, SEEN, Balance
+from cosim.network.calendar import read_only
 from cosim.network.flows import F64
 
 _SHOWN = [name for name in CHOICE.names or () if name not in ("conn", "begin")]
@@ -30,9 +31,9 @@ class ChoiceColumns:
         if name in state:
             return state[name]
         if name in _SHOWN:
-            return rows[name]
+            return rows[name] if name in ("path", "again") else read_only(rows[name])
         if name in _PATHS:
-            return seen[_PATHS[name]]
+            return seen["part"] if _PATHS[name] == "part" else read_only(seen[_PATHS[name]])
         known = ", ".join([*_SHOWN, *_PATHS, *state])
         raise NetworkError(f"{type(balancer).__name__}: there is no column {name!r}; there are {known}")
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from cosim.errors import NetworkError
-from cosim.network.calendar import Records
+from cosim.network.calendar import Records, read_only
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.state import CONTROL_ROW, HOP_SIGHT, MAX_STATE, CongestionState
 from cosim.network.flows import F64
@@ -35,9 +35,9 @@ class ConnectionBatch:
         if name in state:
             return state[name]
         if name in _SHOWN:
-            return rows[name]
+            return rows[name] if name in _ANSWERS else read_only(rows[name])
         if name in _TELEMETRY:
-            return telemetry[_TELEMETRY[name]]
+            return read_only(telemetry[_TELEMETRY[name]])
         known = [*(n for n in _SHOWN if n not in ("conn", "first")), *_TELEMETRY, *state]
         raise NetworkError(f"{owner}: there is no column {name!r}; there are {', '.join(known)}")
 

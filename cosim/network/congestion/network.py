@@ -84,7 +84,7 @@ from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
-from cosim.units import format_rate, format_time
+from cosim.units import NEVER, format_rate, format_time
 
 _NONE = -1
 
@@ -351,6 +351,17 @@ class CongestionNetwork(CompiledNetwork):
         start, drain = super()._next_instant(), self._fluid.drains.next_ps()
         return start if drain is None else min(start, drain - 1)
 
+    def _emptied_ps(self) -> int:
+        """When all queues are empty, where nothing sends any more. A grant may end long after it, and links
+        that were counted up to there would have bins of centuries.
+        """
+        ports, links = self._fluid.ports, self._fluid.links
+        if ports["load"].any():
+            return NEVER
+        waiting = ports["queue"].reshape(-1, len(links)).sum(axis=0)
+        last_ps = links["touched"] + waiting * 8e12 / np.maximum(links["capacity"], 1)
+        return int(np.ceil(last_ps.max()))
+
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has what ns-3 reports, and
         pauses.
@@ -361,7 +372,7 @@ class CongestionNetwork(CompiledNetwork):
         found = replace(super().statistics(), balancing=self._balancing.used())
         busy_ps = found.busy_ps.copy() if self._closed else found.busy_ps
         core, fluid = self.core.copy({"pending": 0}, link_busy=busy_ps), self._fluid
-        histogram, now = fluid.histogram.copy(), int(core.state["grant"][0])
+        histogram, now = fluid.histogram.copy(), min(int(core.state["grant"][0]), self._emptied_ps())
         fluid = fluid.queues_of(fluid.links, fluid.ports, histogram)
         kernel.settle_all_queues(core, fluid, now)
         ports = fluid.ports.reshape(-1, len(fluid.links))

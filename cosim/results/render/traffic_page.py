@@ -62,12 +62,15 @@ def _logged(logged: LoggedAnalysis) -> list[Section]:
         f"slow rank: {one.process}, the last in {percent(one.share)} of its collectives; "
         f"the next waits {format_time(one.wait_ps)}"
         for one in logged.slow_ranks
+        if not logged.slow_groups
     ]
     lines += [
         f"slow communicator: {one.group}, {one.kind} {one.ratio:.2f} times as long as in others: "
         f"{', '.join(one.processes[:_MOST_HOSTS])}"
         for one in logged.slow_groups
     ]
+    if logged.slow_nic:
+        lines.append(f"slow link or NIC: that of {logged.slow_nic}")
     if not logged.slow_ranks and not logged.slow_groups:
         lines.append("no rank and no communicator is slow")
     return [Section([PageTable(rows)]), Section([Lines(lines)])]

@@ -39,7 +39,9 @@ def to_json(analysis: TrafficAnalysis) -> dict[str, Any]:
         "notes": list(analysis.notes),
         "size_bytes": analysis.size_bytes,
         "parts": [_part(analysis, part) for part in analysis.parts],
-        "logged": None if analysis.logged is None else asdict(analysis.logged),
+        "logged": None
+        if analysis.logged is None
+        else {**asdict(analysis.logged), "slow_nic": analysis.logged.slow_nic},
         "ports": None if analysis.ports is None else _ports(analysis.ports),
     }
 

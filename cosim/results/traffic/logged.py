@@ -3,7 +3,8 @@
 A rank's time runs from its own arrival, so the last to arrive has the shortest: what the collective itself
 took. A rank is slow where it is the last in three of five of its collectives, by over a 20th of what the
 next had to wait. A communicator is slow where its collectives take 1.2 times as long as the median of three
-or more others of the same kind, size and ranks.
+or more others of the same kind, size and ranks. Where there is one, the slow link or NIC is that of its rank
+that is late elsewhere, or else of the rank that all such communicators share.
 
 Not told: a rank that is late by design, as the last stage of a pipeline may be, from one that is slow; which
 of several slow links a communicator has.
@@ -66,6 +67,19 @@ class LoggedAnalysis:
     incomplete: int
     slow_ranks: tuple[SlowRank, ...]
     slow_groups: tuple[SlowGroup, ...]
+
+    @property
+    def slow_nic(self) -> str:
+        """The process whose link or NIC is slow: of the slowest communicator, the one that is late elsewhere,
+        or else the one that all slow ones have; empty: there is none, or it can't be told.
+        """
+        if not self.slow_groups:
+            return ""
+        late = [one for one in self.slow_ranks if one.process in self.slow_groups[0].processes]
+        if late:
+            return max(late, key=lambda one: one.wait_ps).process
+        shared = set.intersection(*(set(one.processes) for one in self.slow_groups))
+        return shared.pop() if len(shared) == 1 else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,8 +168,18 @@ class _Worker:
         duration = sum(one.forward_ps if phase == "forward" else one.backward_ps for one in layers)
         return Operation(
             name, OpKind.COMPUTE, COMPUTE_STREAM, deps, duration_ps=duration, phase=phase, lagged=lagged,
-            ahead=self.plan.versions[self.number] if by_turns else 0,
+            ahead=self._first_passes() if by_turns else 0,
         )  # fmt: skip
+
+    def _first_passes(self) -> int:
+        """Forward passes before the first backward pass: as many as it keeps in flight, but no more than
+        stages before it admit, as they would wait for each other.
+        """
+        plan = self.plan
+        admitted = (
+            versions * stage.workers for versions, stage in zip(plan.versions, plan.stages, strict=True)
+        )
+        return min(list(admitted)[: self.number + 1]) // self.stage.workers
 
     def _all_reduce(self, name: str, deps: tuple[int, ...], lagged: tuple[tuple[int, int], ...]) -> Operation:
         first = self._first_rank(self.number)

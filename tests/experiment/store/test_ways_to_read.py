@@ -153,7 +153,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def milliseconds(folder: Path, *, store: bool = True) -> int:
     where = folder / "store" if store else None
     run = cosim.run(folder / "s.yaml", store=where)
-    return round(run.summary.jobs[0].iteration_mean_ps / 10**9)
+    mean_ps = run.summary.jobs[0].iteration_mean_ps
+    assert mean_ps is not None
+    return round(mean_ps / 10**9)
 
 
 @pytest.mark.parametrize("way", SEEN)

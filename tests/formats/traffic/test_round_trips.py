@@ -18,6 +18,7 @@ from cosim.formats.inspector.write import InspectorFormat
 from cosim.formats.pcap.write import PcapFormat
 from cosim.results.traffic.analysis import analyse_capture
 from cosim.results.traffic.read import capture_of_messages
+from tests.validation.slow_causes import tried
 
 SCENARIO = """
 topology: {kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, rate: 100Gbps, latency: 500ns}
@@ -139,3 +140,7 @@ def test_a_slow_link_shows_in_its_communicator(tmp_path: Path) -> None:
     assert straggled(cosim.loads(text), {}, tmp_path / "none") == ([], [])
     groups = straggled(cosim.loads(text), slow, tmp_path / "one")[1]
     assert groups[0] == ("gpu10:11", "gpu11:12", "gpu8:9", "gpu9:10")
+
+
+def test_nics_and_ranks_that_are_drawn_are_named() -> None:
+    assert tried(2, 7) == {"nothing": 2, "rank": 2, "link": 2}

@@ -133,6 +133,7 @@ def test_connections_of_a_host_take_turns_at_its_port(control: type[Control]) ->
         ("c.window = 0.0 * c.mss", r"column 'window' is 0 for .*; with less than 0\.001 packets \("),
         ("c.window = c.mss * 1e-9", r"column 'window' is .*e-0\d for .*; with less than 0\.001 packets \("),
         ("c.window = c.window * 1j", "(?s)column 'window' was given .*, not numbers"),
+        ("c.mss[:] = 0", "Mine.*failed: ValueError: assignment destination is read-only"),
         ("c.rtt = 0", "column 'rtt' can't be set; a control sets window, rate, wait, slow_start"),
         ("c.window = c.markd", "there is no column 'markd'; there are .*marked"),
         ("self.window = c.window", r"Mine\.update failed: window: Instance is frozen$"),

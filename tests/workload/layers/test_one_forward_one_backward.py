@@ -87,3 +87,15 @@ def test_random_pipelines_keep_the_static_schedule() -> None:
 @pytest.mark.slow
 def test_400_random_pipelines_keep_the_static_schedule() -> None:
     compare(range(20, 420))
+
+
+@pytest.mark.parametrize("workers", [(2, 13, 1), (1, 3, 1), (3, 1, 5), (1, 7, 2, 1)])
+def test_replicated_stages_never_wait_for_each_other(workers: tuple[int, ...]) -> None:
+    """A stage of many workers keeps more minibatches in flight than a narrow one before it admits."""
+    layer = {"forward": "3ms", "backward": "5ms", "activation": "1kB", "parameters": "1kB"}
+    plan = [{"layers": [k, k + 1], "workers": count} for k, count in enumerate(workers)]
+    workload = {"kind": "layers", "workers": sum(workers), "plan": plan, "layers": [layer] * len(workers)}
+    topology = {"kind": "switch", "endpoints": sum(workers), "rate": "100Tbps", "latency": "0ns"}
+    jobs = [{"iterations": 6, "workload": workload}]
+    run = cosim.run({"topology": topology, "network": "congestion_unaware", "jobs": jobs})
+    assert run.records.iteration_end_ps[0].shape == (6, sum(workers))
