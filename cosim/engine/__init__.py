@@ -11,6 +11,7 @@
 ``flow_log``             what completions add up to; ``operation_log``, ``collective_records``
 ``releasing``            dependent flows released in front of a network
 ``directing``            somebody else says where and when jobs begin
+``driven``               jobs whose ranks do what processes have them do, as the run goes on
 ``series``               queues and rates over time
 ``stall``                who waits for whom
 ``progress``             how far a run is
@@ -19,6 +20,6 @@
 
 In the kernel (``cosim/kernel/src``), ``engine_loop.c`` is the loop over instants. ``engine_ranks.c`` says
 what a rank may start. ``engine_collectives.c`` has ranks meet, ``engine_chunks.c`` carries a collective.
-``engine_messages.c`` has sends and receives, ``engine_flows.c`` what the network is given,
+``engine_driven.c`` has ranks do what processes say. ``engine_messages.c`` has sends and receives, ``engine_flows.c`` what the network is given,
 ``engine_counters.c`` digest and statistics. ``engine_tables.c`` writes what is there before a run.
 """

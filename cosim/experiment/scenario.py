@@ -204,7 +204,7 @@ class Scenario(Spec):
     memory: Annotated[MemorySpec | None, Named("cosim.memories"), WrapValidator(_none_is_nobody)] = Field(
         None, description="remote memory, which jobs load from and store to; omitted, or none: there is none"
     )
-    jobs: tuple[Job, ...] = Field((), description="the jobs that share the fabric")
+    jobs: tuple[Job, ...] = Field((), min_length=1, description="the jobs that share the fabric")
     processes: tuple[Annotated[ProcessSpec, Named("cosim.processes")], ...] = Field(
         (), description="processes that live beside the jobs: controllers, agents; of a plug-in each"
     )

@@ -64,7 +64,6 @@ class Simulation(CoSimEnvironment, RankWork):
         self._processes: dict[NumberedProcess, None] = {}
         self._num_processes = self._num_asked = 0
         self._waiting: dict[int, WorkEvent] = {}
-        self._watched: set[int] = set()
         self._times: dict[object, int] = {}
         self._in_vain = 0
         self._seen = (-1, -1, -1)

@@ -165,7 +165,7 @@ def test_keys_that_anchors_repeat_are_found_where_they_stand() -> None:
 
 def test_an_empty_file_lacks_everything() -> None:
     message = mistake("")
-    assert all(f"{key}: is missing" in message for key in ("topology", "network", "jobs"))
+    assert all(f"{key}: is missing" in message for key in ("topology", "network"))
 
 
 def test_a_missing_file_says_what_is_beside_it(tmp_path: Path) -> None:
