@@ -133,7 +133,8 @@ class AnalyticalNetwork(CompiledNetwork):
     @property
     def _at_hand(self) -> ChangeList:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return self._legs.changes
+        found: ChangeList = self._legs.changes
+        return found
 
     @property
     def columns(self) -> Columns:

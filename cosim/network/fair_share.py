@@ -85,7 +85,8 @@ class FairShareNetwork(CompiledNetwork):
     @property
     def _at_hand(self) -> ChangeList:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return self._fluid.changes
+        found: ChangeList = self._fluid.changes
+        return found
 
     @property
     def columns(self) -> Fluid:

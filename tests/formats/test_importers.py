@@ -142,7 +142,9 @@ def test_flows_go_between_the_hosts_of_their_topology(tmp_path: Path) -> None:
     )
     (tmp_path / "flow.txt").write_text("1\n3 1 3 100 8 0\n")
     work = FlowListWorkload(path="flow.txt", topology="topology.txt").build(Context(tmp_path))
-    assert work.program(2).operations[0].peer.rank == 0
+    peer = work.program(2).operations[0].peer
+    assert peer is not None
+    assert peer.rank == 0
     (tmp_path / "flow.txt").write_text("1\n3 0 3 100 8 0\n")
     with pytest.raises(WorkloadError, match="names node 0, which is no host"):
         FlowListWorkload(path="flow.txt", topology="topology.txt").build(Context(tmp_path))

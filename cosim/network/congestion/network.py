@@ -306,7 +306,8 @@ class CongestionNetwork(CompiledNetwork):
     @property
     def _at_hand(self) -> ChangeList:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        return self._fluid.changes
+        found: ChangeList = self._fluid.changes
+        return found
 
     @property
     def columns(self) -> CongestionState:

@@ -189,7 +189,7 @@ def test_columns_are_called_in_many_ways(tmp_path: Path, header: str, line: str,
 
 
 def test_graphml_of_networkx(tmp_path: Path) -> None:
-    graph = nx.MultiGraph()
+    graph: Any = nx.MultiGraph()
     graph.add_node("n0", label="gpu0", role="gpu")
     graph.add_node("n1", label="gpu1", role="gpu")
     graph.add_node("n2", label="leaf", role="switch")
