@@ -149,7 +149,11 @@ def _run(place: Path) -> _LoadedFile:
     files = [Path(one.__file__) for one in beside if one.__file__ is not None]
     files += sorted(compiled)
     contents = {place: text} | {file: file.read_bytes() for file in files}
-    PLUGINS.update(map(str, contents))
+    kinds = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ in own]
+    if any(getattr(kind, "declared_inputs", None) is not None for kind in kinds):
+        PLUGINS.discard(path)  # what it does to files is its author's word
+    else:
+        PLUGINS.update(map(str, contents))
     reads.own.update(map(str, contents))
     return _LoadedFile(module, contents, reads.states(place.parent), reads.unclear)
 

@@ -9,7 +9,7 @@ What a spec of each kind has besides is its room's contract: ``contract.py``.
 from __future__ import annotations
 
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic.fields import FieldInfo
@@ -35,6 +35,11 @@ def _is_number(field: FieldInfo | None) -> bool:
 
 class Spec(BaseModel):
     """Base of everything that a scenario can name."""
+
+    declared_inputs: ClassVar[tuple[str, ...] | None] = None
+    """Of a plug-in: paths, relative to its file, of all that it reads without Python's ``open``; its author
+    vouches for it, and its runs are stored. None: cosim looks through its source.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 

@@ -5,7 +5,7 @@ For networks that cannot follow dependencies, and for ``release: engine``; times
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from cosim.network.flows import I32, I64, ON_COMPLETION, Completions, FlowBatch,
 from cosim.network.releaser import Releaser
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics, granted_by
 from cosim.network.store import STARTED
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -89,6 +90,10 @@ class ReleasingNetwork(NetworkSimulator):
         at = np.flatnonzero(self._releaser.follows(handle))
         if len(at):
             self._starts += self._releaser.feed(handle[at], index[at], time_ps[at], kind)
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        self._inner.change(changes)
 
     def peek(self) -> int | None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

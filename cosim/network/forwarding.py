@@ -15,6 +15,7 @@ from cosim.network.simulator import (
     QueueSample,
     RateSample,
 )
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 
@@ -44,6 +45,10 @@ class ForwardingNetwork(NetworkSimulator):
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """What the other one answers."""
         return self.inner.advance(flows, horizon_ps)
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        self.inner.change(changes)
 
     def peek(self) -> int | None:
         """What the other one says."""

@@ -19,6 +19,17 @@ class RunningJob:
     ----------
     name
         As the page calls it.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> ring = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "1us"}
+    >>> sim = cosim.open({"topology": ring, "network": "fair_share"})
+    >>> work = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"}
+    >>> sim.start({"name": "late", "workload": work})
+    <job late: 0 iterations done>
+    >>> sim.run().summary.jobs[-1].name
+    'late'
     """
 
     def __init__(self, sim: Simulation, number: int) -> None:

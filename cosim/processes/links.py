@@ -26,6 +26,15 @@ class LiveLink:
         ``leaf0 -> spine1``.
     rate_bps
         What it carries now; 0: it is dead.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> ring = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "1us"}
+    >>> sim = cosim.open({"topology": ring, "network": "fair_share"})
+    >>> sim.link("npu0 -> npu1")
+    <link npu0 -> npu1: 80 Gbps>
+    >>> sim.close()
     """
 
     def __init__(self, links: LiveLinks, number: int) -> None:

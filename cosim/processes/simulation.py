@@ -53,6 +53,19 @@ class Simulation(CoSimEnvironment, RankWork):
 
     It is the :class:`~cosim.processes.work.RankWork` of the job ``processes``, which has a rank on every
     endpoint.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> ring = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "1us"}
+    >>> sim = cosim.open({"topology": ring, "network": "fair_share"})
+    >>> def ping(sim):
+    ...     yield sim.timeout("5us")
+    ...     done = yield sim.transfer(0, 1, "1MB")
+    ...     print(sim.now, done.took_ps)
+    >>> _ = sim.process(ping(sim))
+    >>> run = sim.run()
+    106000000 101000000
     """
 
     def __init__(self, on_instant: Callable[[int], None], go_on: Callable[[int, bool], int]) -> None:

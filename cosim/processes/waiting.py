@@ -12,7 +12,14 @@ from cosim.units import format_time
 
 
 class Outcome(NamedTuple):
-    """What an event of the co-simulation gives: when it was asked for, and when its last part ended."""
+    """What an event of the co-simulation gives: when it was asked for, and when its last part ended.
+
+    Examples
+    --------
+    >>> from cosim import Outcome
+    >>> Outcome(began_ps=5, ended_ps=12).took_ps
+    7
+    """
 
     began_ps: int
     ended_ps: int

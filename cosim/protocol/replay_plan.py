@@ -17,6 +17,7 @@ How calls were cut otherwise is no part of a network's result. Where it is the d
 from __future__ import annotations
 
 from array import array as array_of_numbers
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -90,19 +91,43 @@ class _AdvanceEffect:
         return ids[start != LATER], start[start != LATER]
 
 
+class _Dependents:
+    """Who waits for whom among a server's flows."""
+
+    def __init__(self) -> None:
+        self._first: list[int] = []
+        self._batches: list[tuple[I64, I64]] = []
+
+    def add(self, flows: FlatFlows) -> None:
+        """One more batch: flows wait for others of their own."""
+        waiting = flows.first_id + np.repeat(np.arange(flows.count), np.diff(flows.pointers))
+        order = np.argsort(flows.dependency_id, kind="stable")
+        self._first.append(flows.first_id)
+        self._batches.append((flows.dependency_id[order], waiting[order]))
+
+    def of(self, ids: I64) -> set[int]:
+        """Flows that wait for any of these."""
+        found: set[int] = set()
+        for one in ids.tolist():
+            waited, waiting = self._batches[bisect_right(self._first, one) - 1]
+            low, high = np.searchsorted(waited, [one, one + 1])
+            found.update(waiting[low:high].tolist())
+        return found
+
+
 def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
     granted = 0
     has_started = releases = False
+    dependents = _Dependents()
     ids, start = _NONE, _NONE  # what the client started now or later, and is open
     reactions = array_of_numbers("q")  # of all flows, by id
     for exchange in exchanges:
         requests = [pb.SessionRequest.FromString(raw).advance for raw in exchange.requests]
         given = _effect(requests, exchange.answers)
-        releases = releases or any(flows.has_dependencies for flows in given.flows)
         new_ids, new_start = given.started()
-        # Which flows the server itself has started by now, the log doesn't tell before they complete.
         given.starts_late = has_started and granted in new_start and (releases or granted in start)
         for flows in given.flows:
+            dependents.add(flows)
             reactions.frombytes(flows.column("reaction_delay_ps").astype(np.int64).tobytes())
         # It was to go beyond an instant and stopped there again: it has started that instant's flows. So it
         # has where one of them has completed, and where not all that completed there would have stopped it.
@@ -110,6 +135,10 @@ def _read(exchanges: Iterable[LoggedAdvance]) -> Iterator[_AdvanceEffect]:
         granted = given.granted_ps
         stops = [reactions[one] == 0 for one in given.at_grant.tolist()]
         has_started = again or granted in given.start_ps[given.at_end] or (any(stops) and not all(stops))
+        # Which flows the server itself has started by now, the log doesn't tell before they complete: any
+        # that waited for what completed there, or, if it stopped there before, for what did so then.
+        left = dependents.of(given.at_grant) - set(given.at_grant.tolist())
+        releases = bool(left) or (again and releases)
         ids, start = np.concatenate([ids, new_ids]), np.concatenate([start, new_start])
         stay = (start >= granted) & ~np.isin(ids, given.at_grant)
         ids, start = ids[stay], start[stay]

@@ -45,10 +45,15 @@ def sent_over(arrived: I64, busy_ps: I64, bin_ps: int, rate_bps: F64, edges_ps: 
 
 
 def spread(arrived: I64, rooms: Sequence[F64]) -> I64:
-    """Put what arrived back into each room in turn, at most what it has of each bin: float64[bins] each."""
+    """Put what arrived back into each room in turn, at most what it has of each bin: float64[bins] each.
+
+    What arrived before the links had carried as much, by what counters round, takes what is free later.
+    """
     out = np.zeros(arrived.shape)
     left = arrived.astype(np.float64)
-    for room in rooms:
+    for room in (*rooms, None):
+        if room is None:
+            room = np.maximum(sum(rooms) - out.sum(axis=0), 0.0)
         waiting = np.zeros(len(arrived))
         for k in range(arrived.shape[1] - 1, -1, -1):
             waiting += left[:, k]

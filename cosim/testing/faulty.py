@@ -81,6 +81,7 @@ class FaultyNetwork(NetworkSimulator):
             peek=False,
             queues=False,
             rates=False,
+            live_changes=False,
             quantum_ps=1,
             symmetric=there.symmetric and not self._delay,
         )

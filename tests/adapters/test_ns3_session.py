@@ -81,7 +81,10 @@ def test_a_server_killed_at_ten_random_moments_is_brought_back(
         "fault", (f"kill -9 of ns-3, released by the {release}", recovered(session.deaths, session.replays))
     )
     assert session.deaths == len(killer.killed) == 10
-    assert session.replays <= 2 * session.deaths
+    # A collective that begins in a later round of an instant, behind flows that the server has started there,
+    # is given where it was given: of those that the network releases two in three do.
+    calls = 2 if release == "engine" else 2 * expected.info["advances"]
+    assert session.replays <= calls * session.deaths
 
 
 @pytest.mark.parametrize(

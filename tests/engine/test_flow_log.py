@@ -14,7 +14,7 @@ from cosim.engine.columns import EngineColumns
 from cosim.engine.flow_log import FlowLog, fct_edges
 from cosim.engine.programs import COLLECTIVES
 from cosim.engine.records import JobInfo, Records
-from cosim.errors import NetworkError, WorkloadError
+from cosim.errors import NetworkError
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import Completions, FlowBatch, flat_table
 from cosim.network.forwarding import ForwardingNetwork
@@ -339,9 +339,3 @@ def test_arrivals_are_put_into_the_same_bins_in_however_many_parts(
         expected[one // traffic.bin_ps, number[pair]] += 1
     assert np.array_equal(traffic.size_bytes, expected)
     assert len(expected) * traffic.bin_ps > max(times_) >= len(expected) * traffic.bin_ps // 4
-
-
-def test_a_message_beyond_what_is_counted_is_refused_by_name() -> None:
-    work = workload([send(1, 1 << 36)], [recv(0, 1 << 36)])
-    with pytest.raises(WorkloadError, match="68719476736 bytes"):
-        run(one_dimension("Ring", 2), job(work))

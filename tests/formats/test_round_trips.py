@@ -67,7 +67,7 @@ some = settings(max_examples=10, deadline=None, suppress_health_check=list(Healt
 EVERYTHING = (
     Operation(
         'a "quoted", name\nwith all', OpKind.COMPUTE, "cpu", (), duration_ps=3 * PS_PER_US, flops=1.5e12,
-        bytes_moved=7.25, phase="forward, then",
+        bytes_moved=7.25, phase="forward, then", ahead=2,
     ),
     Operation(
         "é", OpKind.COLLECTIVE, "other", (0,), collective="broadcast", axes=("b",), size_bytes=12345,

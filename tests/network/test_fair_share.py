@@ -208,8 +208,10 @@ def max_min(
 def fluid_times(topology: Topology, messages: Sequence[Message]) -> list[float]:
     """Completion times of flows on channels of their own, in exact arithmetic, without rounding."""
     capacity = [Fraction(r) / 8 / 10**12 for r in topology.link_rate_bps.tolist()]
-    ends = [(np.array([m.src], np.int32), np.array([m.dst], np.int32)) for m in messages]
-    paths = [topology.paths(s, d, np.zeros(1, np.int32))[1].tolist() for s, d in ends]
+    paths = []
+    for group in groups_of(messages):
+        channel = group.table.channel + np.int32(group.channel)
+        paths.append(topology.paths(group.endpoints[:1], group.endpoints[1:], channel)[1].tolist())
     remaining = [Fraction(m.size) for m in messages]
     now = Fraction(0)
     done: dict[int, Fraction] = {}
@@ -384,7 +386,7 @@ def test_bytes_are_conserved_and_no_link_exceeds_its_rate(world: World) -> None:
         table = group.table
         rows = table.row_of(np.arange(table.num_flows, dtype=np.int64))
         src, dst = group.endpoints[table.src[rows]], group.endpoints[table.dst[rows]]
-        ptr, links = world.topology.paths(src, dst, table.channel[rows])
+        ptr, links = world.topology.paths(src, dst, group.channel + table.channel[rows])
         np.add.at(expected, links, np.repeat(table.size_bytes[rows], np.diff(ptr)))
     assert_array_equal(seen.link_bytes, expected)
     assert seen.busy_ps.max(initial=0) <= seen.bin_ps

@@ -29,6 +29,7 @@ READ_BY = {
     "quantum_ps": "quantum",
     "symmetric": "symmetry",
     "link_changes": "link_changes",
+    "live_changes": "live_changes",
     "queues": "queues",
     "rates": "rates",
 }

@@ -19,7 +19,7 @@ from cosim.errors import InputError
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.store.closed import check_closed
 from cosim.experiment.store.version import tree_files, version
-from cosim.files.reads import PLUGINS
+from cosim.files.reads import PLUGINS, state
 from cosim.plugin_file import source_of
 
 _SAYS_NOTHING = ("name", "description")
@@ -93,10 +93,14 @@ def _source(kind: type) -> str:
         It may read what is not seen.
     """
     if (source := source_of(kind)) is not None:
-        check_closed(source.contents)
-        if source.unclear:
-            raise InputError(f"{kind.__qualname__} {source.unclear}")
+        declared: tuple[str, ...] | None = getattr(kind, "declared_inputs", None)
+        if declared is None:
+            check_closed(source.contents)
+            if source.unclear:
+                raise InputError(f"{kind.__qualname__} {source.unclear}")
         parts = [hashlib.sha256(text).hexdigest() for _, text in sorted(source.contents.items())]
+        folder = next(iter(source.contents)).parent
+        parts += [f"{path}={state(folder / path)}" for path in declared or ()]
         parts += [f"{path}={known}" for path, known in sorted(source.read.items())]
         return f"{kind.__qualname__} {' '.join(parts)}"
     top = kind.__module__.partition(".")[0]

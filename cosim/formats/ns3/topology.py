@@ -35,7 +35,7 @@ _END: tuple[int | None, list[str]] = (None, [])
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
+class _TopologyHeader:
     nodes: int
     switches: int
     links: int
@@ -84,7 +84,7 @@ class Ns3Topology(TopologyFormat):
             report.ignored("GPUs of a server and their type")
 
     @staticmethod
-    def _switches(header: _Header, lines: _Lines, cables: Cables) -> dict[int, None]:
+    def _switches(header: _TopologyHeader, lines: _Lines, cables: Cables) -> dict[int, None]:
         """Numbers of the switches, in order; they may stand on several lines."""
         switches: dict[int, None] = {}
         while len(switches) < header.switches:
@@ -112,7 +112,7 @@ class Ns3Topology(TopologyFormat):
     def _link(
         line: int | None,
         tokens: list[str],
-        header: _Header,
+        header: _TopologyHeader,
         nvswitches: set[int],
         cables: Cables,
         report: ReportBuilder,
@@ -135,13 +135,13 @@ class Ns3Topology(TopologyFormat):
         cables.link(str(one), str(two), rate_bps=rate, latency_ps=delay, scale_up=inner, line=line)
 
 
-def _header(tokens: list[str]) -> _Header | None:
+def _header(tokens: list[str]) -> _TopologyHeader | None:
     numbers = [value for value in map(_whole, tokens[:_LINK]) if value is not None]
     if len(tokens) == _SHORT == len(numbers):
-        return _Header(*numbers)
+        return _TopologyHeader(*numbers)
     if len(tokens) == _LONG and len(numbers) == _LINK and _whole(tokens[-1]) is None:
         nodes, gpus, nvswitches, switches, links = numbers
-        return _Header(nodes, nvswitches + switches, links, nvswitches, gpus)
+        return _TopologyHeader(nodes, nvswitches + switches, links, nvswitches, gpus)
     return None
 
 

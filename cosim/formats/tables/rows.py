@@ -39,6 +39,7 @@ def operation_columns(job: int, program: int, operations: Sequence[Operation]) -
         "channel": [op.channel for op in operations],
         "phase": [op.phase for op in operations],
         "access": [op.access for op in operations],
+        "ahead": [op.ahead for op in operations],
     }
 
 
@@ -82,6 +83,7 @@ def operation_of(where: Location, row: Mapping[str, Any], deps: tuple[int, ...])
         channel=row["channel"],
         phase=row["phase"],
         access=row["access"],
+        ahead=row["ahead"],
     )
 
 

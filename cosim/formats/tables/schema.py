@@ -23,7 +23,7 @@ TABLES: dict[str, dict[str, Kind]] = {
         "duration_ps": "int", "flops": "float", "bytes_moved": "float", "collective": "text", "axes": "text",
         "ranks": "text", "size_bytes": "int", "root": "int", "peer_rank": "text", "peer_axis": "text",
         "peer_offset": "int", "tag": "int", "channel": "int", "phase": "text",
-        "access": "text",
+        "access": "text", "ahead": "int",
     },
     "dependencies": {"job": "int", "program": "int", "op": "int", "dep": "int"},
 }  # fmt: skip

@@ -172,6 +172,7 @@ def _write_part(writer: TableWriter, number: int, rank: int, part: Part) -> None
             "channel": nodes.channel.tolist(),
             "phase": empty,
             "access": empty,
+            "ahead": zero,
         },
     )
     edges = len(nodes.dep)

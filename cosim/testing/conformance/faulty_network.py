@@ -6,7 +6,7 @@ Faults of an answer strike from the tenth answer on, as real ones come late; all
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from cosim.network.simulator import (
     RateSample,
 )
 from cosim.testing.conformance.cases import LATENCY_PS
+from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -57,6 +58,7 @@ NETWORK_FAULTS = {
     "unbound": "endpoints",
     "first_come": "symmetry",
     "unchanging": "link_changes",
+    "deaf_to_changes": "live_changes",
     "unclaimed": "unclaimed",
     "lax": "causality",
     "time_back": "time",
@@ -84,14 +86,14 @@ _COLUMNS = ("handle", "index", "start_ps", "time_ps", "cause_ps")
 class StillNetwork(CongestionAwareNetwork):
     """A network whose links are for good, of which less is claimed that another fault could fail."""
 
-    link_changes = False
+    link_changes = live_changes = False
 
 
 def model_for(fault: str) -> NetworkSimulator:
     """A network that can have the fault."""
     if fault == "forgotten_queue":
         return CongestionNetwork(Dctcp(), PortSettings())
-    links_change = fault in ("unchanging", "lasting_rates", "own_rates", "no_detours")
+    links_change = fault in ("unchanging", "deaf_to_changes", "lasting_rates", "own_rates", "no_detours")
     return FairShareNetwork() if links_change else StillNetwork()
 
 
@@ -128,8 +130,8 @@ class FaultInNetwork(ForwardingNetwork):
             return
         if self.fault == "no_latency":
             topology = replace(topology, link_latency_ps=np.zeros_like(topology.link_latency_ps))
-        if self.fault == "unchanging":
-            topology = replace(topology, changes=None)
+        if self.fault == "unchanging" and topology.changes is not None:
+            topology = replace(topology, changes=LinkChanges(()))
         self.inner.open(topology, seed, options)
         self._is_open = True
 
@@ -153,6 +155,11 @@ class FaultInNetwork(ForwardingNetwork):
             granted, done = self._lie(granted, done)
         self._granted = max(granted, self._granted)
         return Advance(granted, done)
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """deaf_to_changes: nothing changes."""
+        if self.fault != "deaf_to_changes":
+            self.inner.change(changes)
 
     def peek(self) -> int | None:
         """wrong_peek: a picosecond late."""

@@ -98,6 +98,7 @@ class NetworkKit(Kit["NetworkProbe"]):
             "peek": there.peek,
             "symmetric": there.symmetric,
             "link_changes": there.link_changes,
+            "live_changes": there.live_changes,
             "queues": there.queues,
             "rates": there.rates,
         }.get(feature, False)

@@ -164,6 +164,32 @@ def unclaimed(kit: NetworkKit) -> None:
 
 
 @check(
+    "live_changes",
+    "a link that slows down while the network runs carries no more than its new rate from then on",
+    of=["network"],
+)
+def live_changes(kit: NetworkKit) -> None:
+    kit.needs("live_changes")
+    one = np.zeros(1, np.int32)
+    link = int(kit.topology.paths(one, one + 1, one)[1][-1])
+    rate, begin, change = float(kit.topology.link_rate_bps[link]), LATENCY_PS, 2 * LATENCY_PS
+    network = kit.make()
+    network.open(replace(kit.topology, changes=LinkChanges(())), 1)
+    group = FlowGroup(0, flat_table([0], [1], [_SIZE]), _ENDS[:2], (0, 0))
+    network.advance(_batch(group, [0], begin), change)
+    network.change([LinkChange(change, link, rate / 4)])
+    came = _run(network, FlowBatch(), 1)
+    network.close()
+    expect(len(came) == 1, "a message never completed over a link that changes")
+    least = change + round((_SIZE * 8e12 - rate * (change - begin)) / (rate / 4))
+    expect(
+        came[0] >= least,
+        f"a message arrived at {came[0]} ps; a quarter of its link's rate, from {change} ps on, sends it by "
+        f"{least} ps at the earliest",
+    )
+
+
+@check(
     "link_changes",
     "a link that fails carries nothing until it comes back; one that slows down, no more than its rate",
     of=["network"],

@@ -1,19 +1,12 @@
-"""A library of our own: kernels ``weave_all_reduce``, launched by an operator that has the tensor."""
+"""The control of my_control.py, in a library that is there: ctypes finds it, and so would cffi."""
 
-from __future__ import annotations
+from ctypes import CDLL
+from pathlib import Path
 
-from math import prod
-
-from cosim.plugins import CommunicationLibrary, SentBytes, TracedOperator
+from my_compiled import AimdInC
 
 
-class Loom(CommunicationLibrary):
-    """Our all-reduce over NVLink"""
+class AimdInLibrary(AimdInC):
+    """The same from libaimd.so"""
 
-    def kind(self, kernel: str) -> str | None:
-        return "all_reduce" if kernel.startswith("weave_all_reduce") else None
-
-    def sends(self, operator: TracedOperator) -> SentBytes | None:
-        if operator.name != "loom::all_reduce":
-            return None
-        return SentBytes("all_reduce", 2 * prod(operator.shapes[0]), group="tp")  # bf16
+    kernel = CDLL(str(Path(__file__).with_name("libaimd.so"))).aimd

@@ -23,11 +23,13 @@ from tests.cli.processes import all_gone, descendants, wait_for
 PLUGIN = """
 import os, signal, subprocess, time
 from pathlib import Path
+from typing import ClassVar
 from pydantic import Field
 from cosim.plugins import Placement
 
 class Slow(Placement):
     '''Takes its time, or ends its process'''
+    declared_inputs: ClassVar = ()
     sleep: float = 0.0
     log: str = ""
     kill: str = ""

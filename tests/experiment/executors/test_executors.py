@@ -114,6 +114,7 @@ def build_adapter(folder: str) -> str:
             log.write(f"{os.getpid()}\n")
         time.sleep(1.0)
         made = place / adapters.executable(name).name
+        made.parent.mkdir(exist_ok=True)
         made.write_text("")
         made.chmod(0o755)
 
@@ -126,7 +127,7 @@ def test_an_adapter_is_built_once_a_machine(
     tmp_path: Path, cluster: DaskCluster, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    left = adapters.executable("ns3").parent / "build-left"  # by a build that was killed
+    left = adapters.executable("ns3").parent / "build"  # by a build that was killed
     left.mkdir(parents=True)
     executor: Executor | None = LocalExecutor(workers=2) if where == "local" else None
     executor = executor or read_executor(cluster.settings)

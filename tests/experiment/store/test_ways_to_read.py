@@ -184,6 +184,18 @@ def test_what_reads_past_what_is_seen_is_run_and_not_stored(
     assert "not in the store: " in caplog.text
 
 
+def test_what_an_author_declares_is_stored_and_noticed(tmp_path: Path) -> None:
+    """The same reads past what is seen, but that its class says what it reads."""
+    way = NOT_STORED["descriptor"]
+    for number in (10, 77):
+        write(tmp_path, way, number)
+        plugin = tmp_path / "w.py"
+        declared = "    declared_inputs = ('data',)\n    def build"
+        plugin.write_text(plugin.read_text().replace("    def build", declared))
+        assert [milliseconds(tmp_path), milliseconds(tmp_path)] == [number, number]
+    assert len(open_store(tmp_path / "store").entries()[0]) == 2
+
+
 EDITS = ("open", "a thread", "a module", "a package", "a listing", "what is not there", "at the top")
 
 

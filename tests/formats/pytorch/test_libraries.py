@@ -137,7 +137,7 @@ def test_a_library_of_ones_own_says_what_is_sent(tmp_path: Path) -> None:
     for rank in range(2):
         said = {"name": "loom::all_reduce", "Input Dims": [[5, 500]]}
         write(tmp_path, "weave_all_reduce_bf16", rank, 2, **said)
-    mine = [{"plugin": f"{ROOT / 'docs/howto/files/my_library.py'}:Loom"}]
+    mine = [{"plugin": f"{ROOT / 'docs/howto/files/my_communication.py'}:Loom"}]
     (collective,) = run(tmp_path, libraries=mine).records.collectives
     assert (collective.size_bytes, len(collective.ranks)) == (5000, 2)
 
