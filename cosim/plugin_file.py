@@ -94,7 +94,7 @@ class PluginSource:
 
 
 def source_of(kind: type) -> PluginSource | None:
-    """Of a class that was found in a file; None of any other."""
+    """The source of a class that was found in a file; None for any other class."""
     if kind not in _FOUND:
         return None
     loaded = _RUNS[Path(_FOUND[kind].rpartition(":")[0])]

@@ -37,8 +37,8 @@ class Spec(BaseModel):
     """Base of everything that a scenario can name."""
 
     declared_inputs: ClassVar[tuple[str, ...] | None] = None
-    """Of a plug-in: paths, relative to its file, of all that it reads without Python's ``open``; its author
-    vouches for it, and its runs are stored. None: cosim looks through its source.
+    """What a plug-in reads without Python's ``open``: paths relative to its file. Its author vouches for it,
+    and its runs are stored. None: cosim looks through its source.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)

@@ -53,7 +53,7 @@ class Tables:
         self.jobs: list[ReadyJob] = []
         self.whats: dict[What, int] = {}
         self.algorithms: dict[int, str] = {}
-        """Of a collective's number, where it asks for one."""
+        """The algorithm that a collective asks for, by the collective's number."""
         self.messages = MessageTable()
         self._groups: list[dict[int, tuple[tuple[Operation, Naming], ...]]] = []
         self.program0: list[int] = []

@@ -46,7 +46,7 @@ class Simulation(CoSimEnvironment, RankWork):
     Time is whole picoseconds: ``timeout(5)`` takes 5 ps, ``timeout("5us")`` is exact, too. With another
     ``unit`` numbers are multiples of it, and so is :attr:`now`; they are rounded to picoseconds.
 
-    Of one instant, first all that ends there ends: messages, computations. Events of these happen in the
+    Within one instant, all that ends there ends first: messages, computations. Events of these happen in the
     order in which the processes that asked began, then in that in which they asked. Then SimPy's other
     events happen in SimPy's order. Then what was asked for starts, by job, rank and the order on the rank.
     What ends with it is another round of the same instant.

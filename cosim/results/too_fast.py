@@ -29,7 +29,7 @@ from cosim.units import format_size, format_time
 
 SHARES_NOTHING = "congestion_unaware"
 _BYTES = 1.0
-"""Of a message, that rounding may leave out."""
+"""Bytes of a message that rounding may leave out."""
 _NS = 1000.0
 """By which an end may be early, for clocks of nanoseconds; `congestion_aware` rounds each message."""
 

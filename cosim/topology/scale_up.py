@@ -91,7 +91,7 @@ def host_shape(topology: Topology) -> HostShape | None:
 
 
 def _lone_gpu(topology: Topology) -> HostShape | None:
-    """Of a GPU with several links to switches, and none to other GPUs."""
+    """The host of a GPU that has several links to switches, and none to other GPUs."""
     own = topology.link_src == 0
     if not own.any() or (topology.link_dst[own] < topology.num_endpoints).any():
         return None

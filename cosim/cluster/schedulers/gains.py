@@ -45,7 +45,7 @@ class _Phases:
 
 
 def _phases(demands: Mapping[int, Demand]) -> _Phases:
-    """Of a job, by link."""
+    """A job's phases, by link."""
     edges = np.unique(np.concatenate([one.edges_ps for one in demands.values()]))
     lengths, wants = [], []
     for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -59,7 +59,7 @@ def _phases(demands: Mapping[int, Demand]) -> _Phases:
 
 
 def _speeds(wants: Sequence[Mapping[int, float]], capacity_bps: Mapping[int, float]) -> list[float]:
-    """Of each job, 1: as if it were alone."""
+    """Each job's speed; 1: as if it were alone."""
     found = [1.0] * len(wants)
     for link, capacity in capacity_bps.items():
         mine = sorted((one[link], job) for job, one in enumerate(wants) if link in one)

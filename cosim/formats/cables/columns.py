@@ -51,7 +51,7 @@ SWITCH_ROLES = frozenset(
 )  # fmt: skip
 _UNIT = re.compile(r" (gbps|gbit s|gb s|mbps|mbit s|kbps|bps|ps|ns|us|ms)\b")
 STATES = frozenset(("connected", "active", "up", "in use", "installed", "ok", ""))
-"""Of cables that are there."""
+"""States that say that a cable is there."""
 
 
 def plain(name: str) -> str:

@@ -112,7 +112,7 @@ def _columns(header: str) -> dict[str, list[int]]:
         return {}
     found: dict[str, list[int]] = {}
     for what, known in (("one", ONE), ("two", TWO)):
-        # Of several that could be it, `device a` before `a`.
+        # `device a` comes before `a`, where both could be it.
         places = sorted((known.index(name), k) for k, name in enumerate(names) if name in known)
         exact = [k for _, k in places]
         if not exact:

@@ -19,7 +19,7 @@ from cosim.units import PS_PER_NS
 
 
 class Roofline(Spec):
-    """Of a device: operations a second at most, and its memory's rate."""
+    """A device's most operations a second, and its memory's rate."""
 
     peak_flops: float = Field(
         gt=0, allow_inf_nan=False, description="operations a second (ASTRA-sim: peak-perf)"

@@ -95,7 +95,7 @@ class _Maker:
         return received
 
     def _messages_before(self) -> dict[int, int]:
-        """Of each message the one that its connection sends before it."""
+        """For each message, the one that its connection sends before it."""
         last: dict[tuple[int, int, int], int] = {}
         before: dict[int, int] = {}
         for at, flow in enumerate(self._matrix.connections):

@@ -87,7 +87,7 @@ class _MeasuredProgram:
     orphaned: int = 0
     """When the last work without a launch began."""
     ends: dict[int, int] = field(default_factory=dict)
-    """Of operations their measured end."""
+    """The measured end of each operation."""
     late: int = 0
 
 

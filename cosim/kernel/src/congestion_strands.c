@@ -105,7 +105,7 @@ static void hold_or_go_on(struct congestion_state *fluid, int64_t c, int64_t now
   if (one->due >= 0 || one->known == 0) return;
   one->seen_rtt = path_rtt(fluid, c);
   if (!fluid->settings.lossless) {
-    /* Of what was lost before, it has heard meanwhile. */
+    /* It has heard meanwhile of what was lost before. */
     send_again(one, (double)count_losses(fluid, c, now) * fluid->settings.mss);
     one->resent = 0.0;
   }

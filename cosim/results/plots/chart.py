@@ -20,7 +20,7 @@ UNITS = {
     "share": ((0.01, "%"),),
     "ratio": ((1.0, "x"),),
 }
-"""Of each kind of number, units and how much each is: the first that the largest value reaches."""
+"""Units of each kind of number, and how much each is: the first that the largest value reaches."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Style = Literal["paper", "screen"]
 WHAT = (*CHARTS, "timeline", "sweep")
 WIDTHS = {1: 84 / 25.4, 2: 174 / 25.4}
-"""Of a figure as wide as one column, or two, of a paper: inches."""
+"""Inches of a figure as wide as one column of a paper, or two."""
 HEIGHT = 2.1
 STYLES: dict[str, dict[str, Any]] = {
     "screen": {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False},
@@ -149,7 +149,7 @@ class Drawing:
 
     @property
     def entries(self) -> int:
-        """Of the legend."""
+        """How many lines the legend has."""
         return len(self._chart.lines) if self._chart is not None else 2
 
     def legend(self, axes: Axes) -> None:

@@ -142,7 +142,7 @@ def _topology(source: ReportSource) -> Topology:
 
 
 class _NoPaths(Paths):
-    """Of a run that is over: nothing goes anywhere."""
+    """No paths: the run is over, and nothing goes anywhere."""
 
     @property
     def name(self) -> str:

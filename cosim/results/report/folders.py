@@ -119,7 +119,7 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def set_differently(found: Sequence[FoundFolder]) -> dict[str, str]:
-    """Of each run by its name: what is not set alike in all of them, at most :data:`MOST_SETTINGS`."""
+    """What is not set alike in all runs, by a run's name; at most :data:`MOST_SETTINGS` of each."""
     runs = [one for one in found if one.settings]
     paths = dict.fromkeys(path for one in runs for path in one.settings)
     differ = [path for path in paths if len({one.settings.get(path) for one in runs}) > 1]

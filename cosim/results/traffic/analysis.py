@@ -20,7 +20,7 @@ _FEWEST = 4
 """Transfers, of which a period is looked for."""
 _MOST_LAYERS = 8
 _SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
-"""Of the distributions that are told: percentiles."""
+"""Percentiles that are told of distributions."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class TrafficAnalysis:
 
     @property
     def size_bytes(self) -> int:
-        """Of all transfers."""
+        """Bytes of all transfers."""
         return int(self.pairs[:, 2].sum())
 
 
@@ -186,7 +186,7 @@ def _periods(found: Transfers, start: int, end: int) -> tuple[FoundPeriod, ...]:
 
 
 def _patterns(found: Transfers) -> list[tuple[Pattern, int]]:
-    """Of each operation's groups, where operations are told, else of each group's whole traffic."""
+    """Patterns of each operation's groups, where operations are told, else of each group's whole traffic."""
     apart = found.only(found.src != found.dst)
     alike: dict[tuple[str, int], list[Pattern]] = {}
     for step in _split(apart.step):

@@ -225,7 +225,7 @@ def _tuned(signal: F64, period: float) -> float:
 
 
 def _jitter(signal: F64, period: float) -> float:
-    """Of the distance between two repetitions: how far each is from where the mean course would have it, by
+    """How far each repetition is from where the mean course would have it, for the distance between two, by
     the first four harmonics, in 256ths of the period.
     """
     per_period = 256

@@ -128,7 +128,7 @@ def _bounds(at: I64, gap: NDArray[np.bool_]) -> list[tuple[int, int]]:
 def _groups(
     ports: Sequence[PortCounters], rates: F64, median: int, sampler: tuple[float, ...]
 ) -> list[PortGroup]:
-    """Of ports with rates over 1 Gbps: the largest set of equal ones, then that of the rest, and so on."""
+    """Ports of equal rates over 1 Gbps: the largest set, then the largest of the rest, and so on."""
     left = np.flatnonzero(rates.max(axis=1) > _LEAST_BPS)
     left = left[np.argsort(rates[left, 0], kind="stable")]
     found = []
