@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,7 +82,7 @@ NOT_STORED = {
         "value = os.read(os.open('data', os.O_RDONLY, dir_fd=os.open(folder, os.O_RDONLY)), 9)",
     ),
     "system": ("import subprocess", "value = subprocess.check_output(['cat', file])"),
-    "popen": ("import os", "value = os.popen('cat ' + file).read()"),
+    "popen": ("import os", "with os.popen('cat ' + file) as said: value = said.read()"),
     "fork": (
         "import multiprocessing",
         "p = multiprocessing.get_context('fork').Pool(1); value = p.apply(eval, [f'open({file!r}).read()'])"
@@ -146,8 +148,10 @@ def write(folder: Path, way: tuple[str, str], number: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("WAYS", "")
+    yield
+    gc.collect()  # what they left open is theirs, and not the next test's
 
 
 def milliseconds(folder: Path, *, store: bool = True) -> int:
