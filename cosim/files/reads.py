@@ -74,6 +74,8 @@ class Reads:
         if place.startswith(_SYSTEM):
             if _by_plugin():
                 self.unclear = f"opens {place}"
+        elif os.path.isdir(place):  # noqa: PTH112 - bare text
+            self.listed.add(place)  # through its descriptor
         elif not flags & _WRITES:
             # One that isn't there counts where a plug-in looks for it: when it comes the run is another.
             if place not in self.own and (os.path.exists(place) or _by_plugin()):  # noqa: PTH110 - bare text
