@@ -175,7 +175,7 @@ def _by_plugin() -> bool:
 @cache
 def _installed() -> tuple[Path, ...]:
     package = Path(__file__).resolve().parents[1]
-    # Of a checkout; the simulator's build in the question stands for them, wherever they lie.
+    # A checkout has these beside the package. The question has the simulator's build, which stands for them.
     adapters = [package.parent / "adapters", package.parent / "proto"]
     paths = [Path(one) for one in sysconfig.get_paths().values()]
     packages = [Path(one) for one in sys.path if one.endswith(("site-packages", "dist-packages"))]

@@ -144,7 +144,7 @@ class _ChunkReplay(Columns):
 _COLUMNS = (
     "src", "dst", "dep_ptr", "dep_distance", "dep_kind", "block_row", "block_repeat", "chunk_count", "action"
 )  # fmt: skip
-"""Of a template, that a replay takes as they are."""
+"""Columns of a template that a replay takes as they are."""
 
 
 class _ChunkState:

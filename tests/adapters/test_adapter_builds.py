@@ -89,7 +89,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
     said: list[str] = []
     assert adapters.build("ns3", said.append).exists()
     assert said[0].startswith("going on with the ns3 adapter")
-    # What is half written shows when it is used: then all is built anew.
+    # A file that is half written fails when the build uses it. Then everything is built anew.
     assert (source / "log").read_text().split() == (["one", "one", "two"] if half_written else ["one", "two"])
     assert not (place.parent / "build").exists()
 

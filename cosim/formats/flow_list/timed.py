@@ -99,7 +99,7 @@ class TimedFlows:
 
 @dataclass(frozen=True, slots=True)
 class _Names(Sequence[str]):
-    """Of so many flows, then of their waits, then of nothing; made when they are asked for."""
+    """Names of so many flows, then of their waits, then of nothing. Each is made when it is asked for."""
 
     flows: int
 

@@ -184,8 +184,8 @@ static void keep_message(struct engine *engine, const struct flow_group *group, 
       group->key_high, group->key_low + flow, info >> SIZE_BITS, size_of_row(engine->traffic, info), start, time};
 }
 
-/* Of the completion before: its group, the first flow of its repetition, how many rows that has, and where they are;
- * how long it took, and the bin of that. Neighbours are mostly of one. */
+/* The completion before: its group, the first flow of its repetition, how many rows that has, and where they are; how
+ * long it took, and the bin of that. Neighbours mostly share them. */
 struct neighbour {
   int64_t handle, block, first, rows, info;
   int64_t took, bin;

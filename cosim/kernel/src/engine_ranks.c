@@ -134,7 +134,7 @@ static bool end_operation(struct engine *engine, int64_t number, int64_t op, int
   struct rank_slot *slot = &engine->slots[rank->slot0 + one->slot];
   log_operation(engine, number, one->number, slot->iteration, cell->started, now);
   cell->started = NONE;
-  /* Of the ends of a round; those of rounds before have let start what they could. */
+  /* Only ends of this round count: those of rounds before have let start what they could. */
   if (rank->cause_round != engine->state.round + 1) {
     rank->cause_round = engine->state.round + 1;
     rank->cause = 0;

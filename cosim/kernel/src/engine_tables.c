@@ -179,8 +179,8 @@ int64_t write_programs(struct engine *engine, struct table_columns *source, cons
 
 /* -- ranks -------------------------------------------------------------------------------------------------------------- */
 
-/* Add up the rows of a job's ranks. Of each of its programs, the first of which is `program0`: how many `groups` its
- * collectives name, and its ends of messages, from `end_first[program]` on. */
+/* Add up the rows of a job's ranks. `program0` is the first of its programs. For each of them, `groups` says how many
+ * groups its collectives name, and its ends of messages begin at `end_first[program]`. */
 void count_rank_rows(const struct engine *engine, int64_t program0, int64_t ranks, const int32_t *program_of,
                      int64_t slots, const int32_t *groups, const int32_t *end_first, int64_t *counts) {
   for (int64_t rank = 0; rank < ranks; rank++) {

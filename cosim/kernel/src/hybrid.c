@@ -171,7 +171,7 @@ int64_t run_hybrid(struct core *core, struct hybrid *pair, int64_t horizon) {
       status = go_round(pair);
       if (status != DONE) return status;
       pair->state.over = pair->state.round;
-      /* Of both only now: what one has completed must not reach the other in its round. */
+      /* Both are taken only now: what one has completed must not reach the other in its round. */
       take_completions(core, pair, 0);
       take_completions(core, pair, 1);
       continue;

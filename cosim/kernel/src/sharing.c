@@ -15,7 +15,7 @@
  *
  * Order never matters: weights are whole numbers (billionths), so that their sums are exact; a link loses what was
  * frozen at a moment by one subtraction, moments in order. A link that would be full within 10^-12 of the level at which
- * flows on it were frozen is full there. What is left of a link that is full is zero, not dust.
+ * flows on it were frozen is full there. A link that is full has zero left, not dust.
  *
  * Source: D. Bertsekas, R. Gallager, Data Networks, 2nd ed., section 6.5.2 (max-min flow control).
  */

@@ -32,7 +32,7 @@ def _nobodys() -> Balance:
 
 
 class Balancing:
-    """Of one network; without a balancer, or with one that does not choose, nothing.
+    """The balancing of one network. Without a balancer, or with one that does not choose, it does nothing.
 
     ``columns`` is what the network's loop has of it.
     """

@@ -17,7 +17,7 @@ MAX_STATE: int = kernel.MOST_STATES
 NUM_CLASSES: int = kernel.NUM_CLASSES
 """Classes of priority, as PFC has them (IEEE 802.1Qbb)."""
 BINS: int = kernel.BINS
-"""Of the queue's histogram, in a power of two, from 256 bytes to 4 GiB."""
+"""How many bins the queue's histogram has in a power of two, from 256 bytes to 4 GiB."""
 QUEUE_BINS: int = kernel.QUEUE_BINS
 
 

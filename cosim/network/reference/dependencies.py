@@ -22,7 +22,7 @@ class TableRows:
         self._row, self._base = table.block_row.tolist(), table.block_base.tolist()
         ends = table.dep_ptr.tolist()
         self.waits = np.diff(table.dep_ptr).tolist()
-        # Of each row those that wait for it: (how many flows later, for its completion or start, their row).
+        # Rows that wait for each row: (how many flows later, for its completion or start, their row).
         self.followers: list[list[tuple[int, int, int]]] = [[] for _ in self.src]
         dependencies = list(zip(table.dep_distance.tolist(), table.dep_kind.tolist(), strict=True))
         for block in range(len(self._row) - 1):

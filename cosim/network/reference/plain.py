@@ -48,7 +48,7 @@ class Transfer:
     links: tuple[int, ...]
     end_ps: int = NEVER
     end_cause_ps: int = NEVER
-    # Of models in which a flow has a rate: bytes at ``touched_ps``, and bytes per ps or ns since.
+    # Only where a flow has a rate: bytes at ``touched_ps``, and bytes per ps or ns since.
     remaining: float = 0.0
     rate: float = 0.0
     touched_ps: int = 0
