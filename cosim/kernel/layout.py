@@ -52,7 +52,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a function takes. ``of`` names a container, ``dtype`` is an array's. A ``constant`` is only read."""
+    """What a function takes. ``of`` names a container; ``constant``: the array is only read."""
 
     kind: Literal["container", "array", "int", "double"]
     of: str = ""

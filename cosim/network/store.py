@@ -75,7 +75,7 @@ class FlowStore:
 
     @staticmethod
     def _cell_rows(table: FlowTable, waits: I32) -> tuple[I64, I64]:
-        """In each repetition the first row that waits for several, and how many rows there are up to the last."""
+        """The first row of each repetition that waits for several, and how many rows up to the last one."""
         several = np.flatnonzero(waits > 1)
         low, high = (np.searchsorted(several, table.block_row[k:][: len(table.block_repeat)]) for k in (0, 1))
         found = np.append(several, 0)
