@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 64
 """Different priorities of a driven job's messages."""
-_KIND = {
-    OpKind.COMPUTE: kernel.OP_COMPUTE,
-    OpKind.MEMORY: kernel.OP_COMPUTE,
-    OpKind.SEND: kernel.OP_SEND,
-    OpKind.RECV: kernel.OP_RECV,
-    OpKind.COLLECTIVE: kernel.OP_COLLECTIVE,
-}
 
 
 def driven_info(name: str, endpoints: I32) -> JobInfo:

@@ -215,8 +215,8 @@ class Replay:
         self._expect_slowdown(job.number)
 
     def _ready(self, number: int, info: JobInfo) -> ReadyJob:
-        check_job(number, info, self._topology)
         if info.driven:
+            check_job(number, info, self._topology)
             return DrivenJob(number, info, self._topology, self.driver)
         return ready_job(number, info, self._topology)
 
@@ -230,9 +230,7 @@ class Replay:
         self._operations.add(world, kept)
         self._engine.add(job)
         self._slowdowns.append(iter(info.slowdowns))
-        if info.driven:
-            self._count_bytes(job)
-        elif info.start_ps > int(self.environment.now_ps):
+        if info.driven or info.start_ps > self.environment.now_ps:
             self._expect(job)
         else:
             self._count_bytes(job)

@@ -262,7 +262,7 @@ class Tables:
         made["block"] = self._flow_log.blocks(_ONE_MESSAGE)
         info = self._flow_log.bind_rows(src, dst, size)
         made["info"] = np.arange(info, info + len(one))
-        self.messages.bindings.append((first, job, src, dst, size, channel))
+        self.messages.bind(first, job, src, dst, size, channel)
         return np.asarray(first + number, np.int64)
 
     def _move_messages(self, job: int) -> None:
@@ -291,10 +291,16 @@ class MessageTable:
     """First, job, senders, receivers, tags."""
     bindings: list[tuple[int, int, I32, I32, I64, I32]] = field(default_factory=list)
     """First, job, sources, destinations, bytes, channels."""
+    _of_job: dict[int, list[int]] = field(default_factory=dict)
+
+    def bind(self, first: int, job: int, src: I32, dst: I32, size: I64, channel: I32) -> None:
+        """One more entry of ``bindings``."""
+        self._of_job.setdefault(job, []).append(len(self.bindings))
+        self.bindings.append((first, job, src, dst, size, channel))
 
     def of(self, job: int) -> list[int]:
         """Which entries of ``bindings`` are a job's."""
-        return [number for number, one in enumerate(self.bindings) if one[1] == job]
+        return self._of_job.get(job, [])
 
 
 _ONE_MESSAGE = flat_table([0], [1], [0])

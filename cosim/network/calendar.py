@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cosim.kernel import Columns, kernel, record
-
-EVENT = record("event")
+from cosim.kernel import Columns, kernel
 
 Records = Any
 """A structured array."""

@@ -36,7 +36,6 @@ class RunningJob:
         self._sim = sim
         self.number = number
         self.name = sim.engine_job(number).info.name
-        self._began_ps = sim.now_ps
         self._events: dict[int, WorkEvent] = {}
         self._stopped = ""
         self._ended: WorkEvent | None = None

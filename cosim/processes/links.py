@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,9 +160,12 @@ class LiveLinks:
         for number, becomes in changed:
             self.at(number).rate_bps = becomes
 
+    @cached_property
+    def _nodes(self) -> dict[str, int]:
+        return {node: number for number, node in enumerate(self.topology.node_names)}
+
     def _numbers(self, name: str) -> list[int]:
-        topology = self.topology
-        at = {node: number for number, node in enumerate(topology.node_names)}
+        topology, at = self.topology, self._nodes
         ends = [end.strip() for end in name.split("->")]
         found: list[int] = []
         if len(ends) == 2 and all(end in at for end in ends):

@@ -73,6 +73,9 @@ class Simulation(CoSimEnvironment, RankWork):
         self.unit_ps = 1
         self.jobs: dict[str, RunningJob] = {}
         """Jobs with programs, by name."""
+        self._by_number: dict[int, RunningJob] = {}
+        self._live: list[RunningJob] = []
+        self._names: set[str] = set()
         self.known_groups: dict[int, set[tuple[int, ...]]] = defaultdict(set)
         self._processes: dict[NumberedProcess, None] = {}
         self._num_processes = self._num_asked = 0
@@ -98,8 +101,9 @@ class Simulation(CoSimEnvironment, RankWork):
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
         self._links = LiveLinks(topology, replay)
         for number, job in enumerate(self._engine.jobs):
+            self._names.add(job.info.name)
             if not job.info.driven:
-                self.jobs[job.info.name] = RunningJob(self, number)
+                self._keep(RunningJob(self, number))
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -222,10 +226,8 @@ class Simulation(CoSimEnvironment, RankWork):
         for event in events:
             self.happened(event)
         if len(events) < len(tickets):
-            for number in sorted({*rows["job"][rows["job"] >= 0].tolist()}):
-                for job in self.jobs.values():
-                    if job.number == number:
-                        job.look()
+            for number in sorted({*rows["job"].tolist()} & self._by_number.keys()):
+                self._by_number[number].look()
 
     def step(self) -> None:
         """Run SimPy's next event, after everything else has gone as far as it may without it."""
@@ -345,14 +347,21 @@ class Simulation(CoSimEnvironment, RankWork):
                 f"there is no room for the job on the {len(self.free_endpoints())} endpoints that are free",
                 hint="sim.room(job) says where there is some, or None",
             )
-        taken = {one.info.name for one in self._engine.jobs}
-        if info.name in taken:
+        return self._begin(info)
+
+    def _begin(self, info: JobInfo) -> RunningJob:
+        if info.name in self._names:
             raise InputError(
                 f"the name {info.name!r} is taken by another job", hint="start(..., name='other')"
             )
         made = RunningJob(self, self._replay.add(info))
-        self.jobs[info.name] = made
+        self._names.add(info.name)
+        self._keep(made)
         return made
+
+    def _keep(self, job: RunningJob) -> None:
+        self.jobs[job.name] = self._by_number[job.number] = job
+        self._live.append(job)
 
     def room(self, job: Any) -> tuple[int, ...] | None:
         """Endpoints that a job's placement gives it, which no running job has; None: it has to wait.
@@ -368,14 +377,14 @@ class Simulation(CoSimEnvironment, RankWork):
     def free_endpoints(self) -> I32:
         """Endpoints that no running job with programs has, ascending."""
         taken = np.zeros(self._topology.num_endpoints, np.bool_)
-        for job in self.jobs.values():
-            if not job.is_through:
-                taken[self._engine.jobs[job.number].info.endpoints] = True
+        self._live = [job for job in self._live if not job.is_through]
+        for job in self._live:
+            taken[self._engine.jobs[job.number].info.endpoints] = True
         return np.flatnonzero(~taken).astype(np.int32)
 
     def _new_job(self, job: Any, placement: Sequence[int] | None, name: str) -> JobInfo | None:
-        number = len(self._engine.jobs)
-        return self._job_of(job, placement, name, self.now_ps, number, self.free_endpoints())
+        free = self.free_endpoints() if placement is None else np.empty(0, np.int32)
+        return self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs), free)
 
     def run_program(
         self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = ""
@@ -393,9 +402,7 @@ class Simulation(CoSimEnvironment, RankWork):
         name = name or f"program {len(self._engine.jobs)}"
         info = self._new_job((program, iterations), ranks, name)
         assert info is not None
-        made = RunningJob(self, self._replay.add(info))
-        self.jobs[info.name] = made
-        return made.ended
+        return self._begin(info).ended
 
     def link(self, name: str) -> LiveLink:
         """A link as it is now, by name: ``leaf0 -> spine1``.

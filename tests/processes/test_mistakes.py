@@ -160,3 +160,12 @@ def test_scenarios_that_have_no_processes(scenario: dict[str, Any], says: str) -
 def test_a_scenario_in_which_nothing_happens() -> None:
     with pytest.raises(cosim.InputError, match="nothing would happen"):
         cosim.run(WORLD)
+
+
+def test_a_program_needs_a_name_of_its_own() -> None:
+    """The event of the first one would never happen: nobody would look at that job any more."""
+    program = cosim.Program("p", (cosim.plugins.Operation("c", cosim.plugins.OpKind.COMPUTE, duration_ps=5),))
+    with cosim.open(WORLD) as sim:
+        sim.run_program([0], program, name="one")
+        with pytest.raises(cosim.InputError, match="the name 'one' is taken by another job"):
+            sim.run_program([1], program, name="one")

@@ -88,8 +88,8 @@ class Balancing:
         pair = candidates.of(src, dst)
         balance.put(pairs=candidates.pairs, candidates=candidates.paths, links=candidates.links)
         self._bound = count
-        _reserve(balance, "routes", count)
-        _reserve(balance, "state", count * MAX_STATE)
+        balance.lengthen("routes", count)
+        balance.lengthen("state", count * MAX_STATE)
         mine = balance.routes[old:count]
         mine["pair"], mine["job"] = pair, job
         mine["path"] = mine["part"] = mine["due"] = _NONE
@@ -100,7 +100,7 @@ class Balancing:
             # Parts of all connections lie one after the other, as many as its pair has paths.
             mine["part"] = self._parts_used + np.cumsum(room) - room
             self._parts_used += int(room.sum())
-            _reserve(balance, "parts", self._parts_used)
+            balance.lengthen("parts", self._parts_used)
         counts["most_paths"] = int(candidates.pairs["count"].max(initial=1))
 
     def avoid(self, dead: Iterable[int]) -> None:
@@ -178,10 +178,3 @@ class Balancing:
             float(pairs["count"][busy].mean()) if busy.any() else 0.0,
             float(taken[busy].mean()) if busy.any() else 0.0,
         )
-
-
-def _reserve(balance: Balance, name: str, need: int) -> None:
-    """Have room, and as much again where there was too little."""
-    room = len(getattr(balance, name))
-    if need > room:
-        balance.reserve(**{name: max(need, 2 * room, 16)})
