@@ -62,22 +62,22 @@ def _port(path: Path, name: str, found: NDArray[np.generic]) -> PortCounters:
     at, into, out = found.astype(np.int64)
     if (np.abs(at) > _LATEST_PS // PS_PER_MS).any():
         raise InputError("has a time beyond what picoseconds can be", location=Location(str(path), key=name))
-    _check(path, name, at, into, out, "sample")
+    _check(path, name, at, into, out)
     return PortCounters(name, at * PS_PER_MS, into, out)
 
 
-def _check(path: Path, name: str, at: I64, into: I64, out: I64, row: str) -> None:
+def _check(path: Path, name: str, at: I64, into: I64, out: I64) -> None:
     back = np.flatnonzero(np.diff(at) <= 0)
     if len(back):
         raise InputError(
-            f"the clock goes back or stands still at {row} {int(back[0]) + 1}",
+            f"the clock goes back or stands still at sample {int(back[0]) + 1}",
             location=Location(str(path), key=name),
             hint="sort each port's samples by time, and leave out repeated ones",
         )
     below = np.flatnonzero((into < 0) | (out < 0))
     if len(below):
         raise InputError(
-            f"negative bytes at {row} {int(below[0])}",
+            f"negative bytes at sample {int(below[0])}",
             location=Location(str(path), key=name),
             hint="give bytes since the sample before; a CSV may have running totals, in_total and out_total",
         )
@@ -138,9 +138,9 @@ def _from_rows(
 ) -> PortCounters:
     at, into, out = (np.array(column, np.int64) for column in zip(*found, strict=True))
     if totals:
-        _check(path, name, at, np.abs(into), np.abs(out), "sample")
+        _check(path, name, at, np.abs(into), np.abs(out))
         into, out = (_since(name, column, notes) for column in (into, out))
-    _check(path, name, at, into, out, "sample")
+    _check(path, name, at, into, out)
     return PortCounters(name, at, into, out)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -51,9 +51,7 @@ class _PacketBlock(NamedTuple):
 @dataclass
 class _Notes:
     cut_at: int | None = None
-    dropped: int = 0
     untimed: int = 0
-    links: set[str] = field(default_factory=set)
 
 
 def read_pcap(path: Path) -> TrafficCapture:
@@ -73,7 +71,6 @@ def read_pcap(path: Path) -> TrafficCapture:
         blocks = _pcapng(path, file, notes) if start == PCAPNG else _pcap(path, file, notes)
         for rows in blocks:
             total += len(rows.begin)
-            notes.links.add(rows.link)
             connections.add(parse(rows.block, rows.begin, rows.length, rows.on_wire, rows.link), rows.time_ns)
     if not total:
         raise InputError("holds no packet", location=Location(str(path)), hint="capture while the job runs")
@@ -174,7 +171,7 @@ def _pcapng(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_PacketBlock]
         if kind == _SECTION:
             if body[:4] not in (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d"):
                 raise _broken(path, at + 8, "a section of neither byte order")
-            yield from _flush(path, waiting, interfaces)
+            yield from _flush(waiting, interfaces)
             interfaces, held = [], 0
         elif kind == _INTERFACE:
             interfaces.append(_interface(path, at, body, order))
@@ -185,10 +182,10 @@ def _pcapng(path: Path, file: BinaryIO, notes: _Notes) -> Iterator[_PacketBlock]
         elif kind == _SIMPLE:
             notes.untimed += 1
         if held > _BLOCK or sum(map(len, waiting.values())) > 1 << 16:
-            yield from _flush(path, waiting, interfaces)
+            yield from _flush(waiting, interfaces)
             held = 0
         at += size
-    yield from _flush(path, waiting, interfaces)
+    yield from _flush(waiting, interfaces)
 
 
 def _interface(path: Path, at: int, body: bytes, order: str) -> _Interface:
@@ -235,9 +232,8 @@ def _packet(
 
 
 def _flush(
-    path: Path, waiting: dict[int, list[tuple[bytes, int, int]]], interfaces: list[_Interface]
+    waiting: dict[int, list[tuple[bytes, int, int]]], interfaces: list[_Interface]
 ) -> Iterator[_PacketBlock]:
-    del path
     for number, rows in waiting.items():
         block = b"".join(data for data, _, _ in rows)
         length = np.array([len(data) for data, _, _ in rows], np.int64)

@@ -107,10 +107,9 @@ class RankDriver:
         ranks: tuple[int, ...] | None = None,
         root: int = 0,
         channel: int = 0,
-        algorithm: str = "",
     ) -> int:
         """The number of what operations are like."""
-        key = kind, name, collective, ranks, root, channel, algorithm
+        key = kind, name, collective, ranks, root, channel
         known = self._like.get(key)
         if known is None:
             known = self._like[key] = len(self.prototypes)

@@ -324,6 +324,12 @@ class Engine:
         for iteration in range(int(row["oldest"]), int(row["paced"])):
             self._work_out(number, iteration)
 
+    def rows(self, job: int) -> NDArray[Any]:
+        """The columns of a job's ranks: a view, stale when ranks are added."""
+        first = self.tables.rank0[job]
+        ranks: NDArray[Any] = self.columns.ranks
+        return ranks[first : first + self.jobs[job].info.workload.world_size]
+
     def slowness(self, rank: int) -> int:
         """What the computations of a rank, among all, take: millionths of their time."""
         return self._slowness.get(rank, MILLION)

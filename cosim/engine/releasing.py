@@ -66,7 +66,7 @@ class ReleasingNetwork(NetworkSimulator):
             moved = self._granted > before or len(done) or len(batch.start_handle)
             # What was released just now starts at the grant or later: in the next turn, or the next advance.
             if self._granted >= min(horizon_ps, bound) or not moved:
-                return Advance(self._granted, _joined(parts))
+                return Advance(self._granted, Completions.join(parts))
 
     def _open(self, group: FlowGroup) -> FlowGroup:
         table = group.table
@@ -106,19 +106,3 @@ class ReleasingNetwork(NetworkSimulator):
     def close(self) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         self._inner.close()
-
-
-def _joined(parts: list[Completions]) -> Completions:
-    if len(parts) == 1:
-        return parts[0]
-    columns = [
-        np.concatenate([column(part) for part in parts])
-        for column in (
-            lambda one: one.handle,
-            lambda one: one.index,
-            lambda one: one.start_ps,
-            lambda one: one.time_ps,
-            Completions.since,
-        )
-    ]
-    return Completions(*columns)

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from simpy.core import Infinity
 
 from cosim.engine.collective_records import CollectiveRecords
@@ -420,7 +419,7 @@ class Replay:
             jobs=tuple(self.driver.made(job) if job.info.driven else job.info for job in self._jobs),
             ops=ops,
             collectives=CollectiveRecords.of(engine),
-            finish_ps=tuple(self._rows(job)["finish"].copy() for job in self._jobs),
+            finish_ps=tuple(self._engine.rows(job.number)["finish"].copy() for job in self._jobs),
             iteration_end_ps=tuple(self._iteration_ends(job) for job in self._jobs),
             fct=engine.flow_log.fct(),
             traffic=engine.flow_log.traffic(),
@@ -448,15 +447,9 @@ class Replay:
             return self._network.num_advances
         return self._engine.num_advances
 
-    def _rows(self, job: ReadyJob) -> NDArray[Any]:
-        """The columns of a job's ranks."""
-        first = self._engine.tables.rank0[job.number]
-        ranks: NDArray[Any] = self._engine.columns.ranks
-        return ranks[first : first + job.info.workload.world_size]
-
     def _iteration_ends(self, job: ReadyJob) -> I64:
         """int64 [iterations that every rank ended] x [ranks]."""
-        ranks = self._rows(job)
+        ranks = self._engine.rows(job.number)
         if job.info.driven:  # all that it does is one iteration
             ended: I64 = np.maximum(ranks["finish"], job.info.start_ps).astype(np.int64)
             return ended.reshape(1, -1)

@@ -85,10 +85,8 @@ def _kept_within(
     free = np.union1d(free, job.endpoints).astype(np.int32)
     wanted = Wanted(mesh.world_size, free, len(scale_up), mesh=mesh, scale_up=scale_up)
     among = [one for one in _AXES if mesh.axes.get(one, 1) > 1]
-    for axes in (tuple(among), tuple({"tp", axis} & set(among)), (axis,)):
-        ordered = tuple(one for one in among if one in axes)
-        if axis not in ordered:
-            continue
+    asked = (set(among), {"tp", axis}, {axis})
+    for ordered in dict.fromkeys(tuple(one for one in among if one in axes) for axes in asked):
         try:
             endpoints = Aligned(axes=ordered).choose(wanted)
         except WorkloadError:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from cosim.doubts import Doubt
 from cosim.engine.records import JobInfo, Records
-from cosim.errors import Location
 from cosim.experiment.cluster_doubts import across_domains, idle_uplinks, without_nvlink
+from cosim.experiment.idle import place_of
 from cosim.experiment.scenario import Scenario
 from cosim.topology.graph import Topology
 from cosim.workload.program import OpKind
@@ -21,10 +21,7 @@ def doubts_before(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
 
 def _before(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -> Iterator[Doubt]:
     for doubt in scenario.network.doubts():
-        place = scenario.locate("network", doubt.what) or Location(
-            scenario.name, None, f"network.{doubt.what}"
-        )
-        yield replace(doubt, what=str(place))
+        yield replace(doubt, what=str(place_of(scenario, ("network", doubt.what))))
     yield from topology.info.get("doubts", ())
     for job in jobs:
         yield from (replace(one, what=f"job {job.name}: {one.what}") for one in job.workload.report.doubts)

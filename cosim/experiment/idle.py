@@ -44,7 +44,7 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_scheduling(scenario),
         *_memory(scenario, jobs),
     ]
-    return [f"{_place(scenario, path)}: has no effect: {why}" for path, why in dict(found).items()]
+    return [f"{place_of(scenario, path)}: has no effect: {why}" for path, why in dict(found).items()]
 
 
 def idle_choices(
@@ -66,7 +66,8 @@ def idle_choices(
     ]
 
 
-def _place(scenario: Scenario, path: tuple[Key, ...]) -> Location:
+def place_of(scenario: Scenario, path: tuple[Key, ...]) -> Location:
+    """Where a scenario says a setting, or which setting it is."""
     return scenario.locate(*path) or Location(scenario.name, None, show_path(path))
 
 

@@ -168,12 +168,7 @@ class CompiledNetwork(NetworkSimulator):
         known = self.store.table(table)
         first = self._bindings.get(key)
         if first is None:
-            nodes = np.asarray(endpoints, np.int32)
-            if len(nodes) != table.num_participants:
-                raise NetworkError(
-                    f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
-                )
-            ends = nodes[table.src], nodes[table.dst], table.channel + np.int32(channel)
+            ends = table.ends(endpoints, channel)
             first = self._bindings[key] = self._bind_rows(table, job, *ends)
         return known.number, first - known.row0
 

@@ -29,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.errors import NetworkError
 from cosim.units import NEVER
 
 I8 = NDArray[np.int8]
@@ -144,6 +145,21 @@ class FlowTable:
         offset = (index - self.block_base[block]) % rows[block]
         return np.asarray(self.block_row[block] + offset, np.int64)
 
+    def ends(self, endpoints: I32, channel: int) -> tuple[I32, I32, I32]:
+        """Source, destination and channel of each row, where participants are these endpoints.
+
+        Raises
+        ------
+        NetworkError
+            The table has another number of participants.
+        """
+        nodes = np.asarray(endpoints, np.int32)
+        if len(nodes) != self.num_participants:
+            raise NetworkError(
+                f"a table of {self.num_participants} participants was bound to {len(nodes)} endpoints"
+            )
+        return nodes[self.src], nodes[self.dst], self.channel + np.int32(channel)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FlowGroup:
@@ -211,6 +227,14 @@ class Completions:
         """Some of them: a mask, or numbers in the order wanted."""
         columns = self.handle, self.index, self.start_ps, self.time_ps, self.since()
         return Completions(*(column[chosen] for column in columns))
+
+    @staticmethod
+    def join(parts: Sequence[Completions]) -> Completions:
+        """Several as one, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*((p.handle, p.index, p.start_ps, p.time_ps, p.since()) for p in parts), strict=True)
+        return Completions(*map(np.concatenate, columns))
 
 
 def flat_table(

@@ -252,12 +252,7 @@ class HybridNetwork(NetworkSimulator):
         known = self._carriers.get(key)
         if known is not None:
             return known[1]
-        nodes = np.asarray(group.endpoints, np.int32)
-        if len(nodes) != table.num_participants:
-            raise NetworkError(
-                f"a table of {table.num_participants} participants was bound to {len(nodes)} endpoints"
-            )
-        ends = nodes[table.src], nodes[table.dst], table.channel + np.int32(group.channel)
+        ends = table.ends(group.endpoints, group.channel)
         carrier = carriers_together(self._topology, self._scale_up, *ends)
         self._carriers[key] = table, carrier
         return carrier

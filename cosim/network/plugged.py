@@ -30,6 +30,21 @@ _CAN_BE = (
 )
 
 
+def state_width(plugin: Any) -> int:
+    """How many state columns a control or a balancer has.
+
+    Raises
+    ------
+    NetworkError
+        More than there is room for.
+    """
+    if len(plugin.state) > kernel.MOST_STATES:
+        raise NetworkError(
+            f"{type(plugin).__name__} has {len(plugin.state)} state columns, at most {kernel.MOST_STATES} fit"
+        )
+    return len(plugin.state)
+
+
 def address_of_kernel(owner: type) -> int:
     """Where the ``kernel`` of a class is; 0: it has none, and is asked in Python.
 

@@ -299,7 +299,7 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def iterations_done(self, job: int) -> int:
         """Iterations that every rank of a job has ended."""
-        return int(self._rows(job)["oldest"].min())
+        return int(self._engine.rows(job)["oldest"].min())
 
     def iterations_of(self, job: int) -> int:
         """Iterations that a job does."""
@@ -312,15 +312,8 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def stop_job(self, job: int) -> None:
         """Have a job's ranks begin no iteration that none of them has begun."""
-        begun = int(self._rows(job)["iteration"].max()) + 1
+        begun = int(self._engine.rows(job)["iteration"].max()) + 1
         self._replay.shorten(job, begun)
-
-    def _rows(self, job: int) -> NDArray[Any]:
-        first = self._engine.tables.rank0[job]
-        rows: NDArray[Any] = self._engine.columns.ranks[
-            first : first + self._engine.jobs[job].info.workload.world_size
-        ]
-        return rows
 
     # -- jobs and links ------------------------------------------------------------------------------
 

@@ -242,7 +242,7 @@ class RankWork(ABC):
                 raise WorkloadError(f"{kind}: rank {rank} is not in its group {_some(group)}")
             position = group.index(rank)
         name = name or kind
-        like = self._driver.like(OpKind.COLLECTIVE, name, kind, group, root, 0, algorithm)
+        like = self._driver.like(OpKind.COLLECTIVE, name, kind, group, root)
         what = self._sim.number_collective(kind, number, root, algorithm)
         ticket = self._driver.collective(self.job_number, group, position, what, number, like)
         here = group if rank is None else (rank,)

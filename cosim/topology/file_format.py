@@ -24,6 +24,7 @@ from typing import Literal
 from cosim.errors import Location, TopologyError
 from cosim.files.import_report import ReportBuilder
 from cosim.spec import Spec
+from cosim.topology.graph import MOST_LATENCY_PS
 
 Role = Literal["endpoint", "switch"]
 
@@ -91,7 +92,9 @@ class Cables:
             raise self.wrong(f"a cable from {one!r} to itself", line, "two nodes")
         if rate_bps is not None and not 0 < rate_bps < _MOST_BPS:
             raise self.wrong(f"a rate of {rate_bps:g} bit/s", line, "above zero, below 1 Pbit/s")
-        if any(latency is not None and not 0 <= latency <= _MOST_PS for latency in (latency_ps, back_ps)):
+        if any(
+            latency is not None and not 0 <= latency <= MOST_LATENCY_PS for latency in (latency_ps, back_ps)
+        ):
             raise self.wrong(f"a latency of {latency_ps} ps", line, "from 0 to 1000 s")
         self.cables.append(Cable(one, two, rate_bps, latency_ps, back_ps, scale_up))
 
@@ -101,7 +104,6 @@ class Cables:
 
 
 _MOST_BPS = 1e15
-_MOST_PS = 10**15
 
 
 def _said(role: Role) -> str:

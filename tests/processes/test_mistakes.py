@@ -9,6 +9,7 @@ import pytest
 import simpy
 
 import cosim
+from cosim.plugins import Operation, OpKind
 
 Proc = Generator[simpy.Event, Any, Any]
 WORLD = {
@@ -164,7 +165,7 @@ def test_a_scenario_in_which_nothing_happens() -> None:
 
 def test_a_program_needs_a_name_of_its_own() -> None:
     """The event of the first one would never happen: nobody would look at that job any more."""
-    program = cosim.Program("p", (cosim.plugins.Operation("c", cosim.plugins.OpKind.COMPUTE, duration_ps=5),))
+    program = cosim.Program("p", (Operation("c", OpKind.COMPUTE, duration_ps=5),))
     with cosim.open(WORLD) as sim:
         sim.run_program([0], program, name="one")
         with pytest.raises(cosim.InputError, match="the name 'one' is taken by another job"):

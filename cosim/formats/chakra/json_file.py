@@ -22,7 +22,7 @@ _OF_NODE = {
     "Id": "id", "Name": "name", "NodeType": "type", "data_deps": "data_deps", "ctrl_deps": "ctrl_deps",
     "runtime": "duration_micros",
 }  # fmt: skip
-_OTHER_NAMES = {"id": "Id", "name": "Name", "type": "NodeType", "duration_micros": "runtime"}
+_OWN = ("id", "name", "type", "duration_micros")
 
 
 def iter_json_nodes(path: Path, metadata: GlobalMetadata) -> Iterator[Node]:
@@ -35,8 +35,9 @@ def iter_json_nodes(path: Path, metadata: GlobalMetadata) -> Iterator[Node]:
     """
     text = read_text(path, WorkloadError)
     decoder, at, count = json.JSONDecoder(), 0, 0
+    line, counted = 1, 0
     while (at := _past_space(text, at)) < len(text):
-        line = text.count("\n", 0, at) + 1
+        line, counted = line + text.count("\n", counted, at), at
         try:
             found, end = decoder.raw_decode(text, at)
         except (json.JSONDecodeError, RecursionError) as problem:
@@ -81,10 +82,10 @@ def _node(one: dict[str, Any], path: Path, line: int) -> Node:
     if "" in one:
         raise WorkloadError("workload_graph has no list of nodes", location=Location(str(path), line))
     made = {_OF_NODE[key]: value for key, value in one.items() if key in _OF_NODE}
-    made |= {key: one[key] for key in ("id", "name", "type", "duration_micros") if key in one}
+    made |= {key: one[key] for key in _OWN if key in one}
     node: Node = _parse(made, Node(), path, line)
     for key, value in one.items():
-        if key in _OF_NODE or key in _OTHER_NAMES:
+        if key in _OF_NODE or key in _OWN:
             continue
         attribute = AttributeProto(name=key)
         if isinstance(value, bool):

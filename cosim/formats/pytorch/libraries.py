@@ -88,13 +88,15 @@ class KernelNames(CommunicationLibrary):
 
     def sends(self, operator: TracedOperator) -> SentBytes | None:
         """Bytes of the first tensor, over the group that is named last."""
+        kind = next((kind for pattern, kind in self._operators if pattern.search(operator.name)), None)
+        if not kind:
+            return None
         from cosim.formats.pytorch.communication import width_of
 
-        kind = next((kind for pattern, kind in self._operators if pattern.search(operator.name)), None)
         shape = next((one for one in operator.shapes if _is_shape(one)), None)
         width = width_of(operator.types[0]) if operator.types else None
         named = [one for one in operator.values if isinstance(one, str) and re.match(r"[A-Za-z_]|\d+$", one)]
-        if not kind or shape is None or width is None or not named:
+        if shape is None or width is None or not named:
             return None
         size = width
         for side in shape:

@@ -191,11 +191,11 @@ class MatchedComm:
     @property
     def uneven(self) -> bool:
         """Whether it is carried as messages: an all-to-all whose parts differ in size, from or to a root."""
-        kind = next(iter(self.parts.values()))[0].kind
-        sizes = {
-            comm.share(rank, to, self.ranks) for rank, (comm, _) in self.parts.items() for to in self.ranks
-        }
-        return kind in ROOTED or (kind == "all_to_all" and len(sizes) > 1)
+        comms = [comm for comm, _ in self.parts.values()]
+        if comms[0].kind != "all_to_all":
+            return comms[0].kind in ROOTED
+        even = (one.size_bytes // len(self.ranks) for one in comms if one.splits is None)
+        return len({*even, *(size for one in comms for size in one.splits or ())}) > 1
 
 
 def match_comms(by_rank: Sequence[Sequence[tuple[RecordedComm, tuple[int, ...]]]]) -> list[dict[int, int]]:

@@ -337,7 +337,7 @@ def _orphan(writer: _MeasuredProgram, work: Work, start: int) -> None:
 def _on_its_way(writer: _MeasuredProgram, name: str, deps: Iterable[int], begin: int, end: int) -> int:
     """What keeps neither a thread nor anything else that is on its way: a lane for as many as there are."""
     lane = next((n for n, until in enumerate(writer.lanes) if until <= begin), len(writer.lanes))
-    writer.lanes[lane:] = [end, *writer.lanes[lane + 1 :]]
+    writer.lanes[lane : lane + 1] = [end]
     return _add(writer, name, f"{CPU_STREAM} launch {lane}", deps, writer.step.lasts(begin, end))
 
 

@@ -126,18 +126,3 @@ def wrong_answer(
         why = why if np.isfinite(parts[k]) and parts[k] >= 0.0 else "a part is a finite number, at least 0"
         return NetworkError(f"{name}: column 'parts' is {parts[k]:g} at path {k} for {who}; {why}")
     return NetworkError(f"{name}: column 'parts' adds up to {parts.sum():g} for {who}; it has to be 1")
-
-
-def state_width(balancer: Balancer) -> int:
-    """How many state columns a balancer has.
-
-    Raises
-    ------
-    NetworkError
-        More than there is room for.
-    """
-    if len(balancer.state) > MAX_STATE:
-        raise NetworkError(
-            f"{type(balancer).__name__} has {len(balancer.state)} state columns, at most {MAX_STATE} fit"
-        )
-    return len(balancer.state)

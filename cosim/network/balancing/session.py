@@ -10,13 +10,13 @@ from typing import Self
 import numpy as np
 
 from cosim.kernel import kernel
-from cosim.network.balancing.ask import ask_in_python, batch_of, state_width, wrong_answer
+from cosim.network.balancing.ask import ask_in_python, batch_of, wrong_answer
 from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import MAX_STATE, Balance
 from cosim.network.chance import salts
 from cosim.network.flows import I32, I64
-from cosim.network.plugged import address_of_kernel
+from cosim.network.plugged import address_of_kernel, state_width
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of
 from cosim.topology.graph import Topology

@@ -153,21 +153,6 @@ def check_answers(control: Control, fluid: CongestionState, describe: Callable[[
     )
 
 
-def state_width(control: Control) -> int:
-    """How many state columns a control has.
-
-    Raises
-    ------
-    NetworkError
-        More than there is room for.
-    """
-    if len(control.state) > MAX_STATE:
-        raise NetworkError(
-            f"{type(control).__name__} has {len(control.state)} state columns, at most {MAX_STATE} fit"
-        )
-    return len(control.state)
-
-
 def marks_of(control: Control, rate_bps: float, mtu_bytes: int) -> tuple[float, float, float] | None:
     """What a control says of the marking at a port.
 

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.network.congestion.contract import Control
-from cosim.network.congestion.control import marks_of, state_width
+from cosim.network.congestion.control import marks_of
 from cosim.network.congestion.state import BINS, LINE, PASSING, PORT, PORT_LINK, SETTINGS
 from cosim.network.flows import F64, I32, I64
+from cosim.network.plugged import state_width
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 

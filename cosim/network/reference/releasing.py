@@ -6,7 +6,6 @@ Times are the same, bit for bit, as where the network does so itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,7 +63,7 @@ class PlainReleasing(ForwardingNetwork):
             moved = self._granted > before or len(done) or len(batch.start_handle)
             # What was released just now starts at the grant or later: in the next turn, or the next advance.
             if self._granted >= limit or not moved:
-                return Advance(self._granted, _joined(parts))
+                return Advance(self._granted, Completions.join(parts))
 
     def _open_group(self, group: FlowGroup) -> FlowGroup:
         rows = self._tables.rows(group.table)
@@ -107,8 +106,3 @@ class PlainReleasing(ForwardingNetwork):
             if not known.left:
                 del self._open[handle]
         return bound
-
-
-def _joined(parts: Sequence[Completions]) -> Completions:
-    columns = zip(*((p.handle, p.index, p.start_ps, p.time_ps, p.since()) for p in parts), strict=True)
-    return Completions(*map(np.concatenate, columns))

@@ -152,7 +152,7 @@ def _part(name: str, found: Transfers) -> PartAnalysis:
     start, end = int(found.start_ps.min()), int(found.end_ps.max())
     periods = _periods(found, start, end)
     gap = int(periods[0].period_ps / 200) if periods else (end - start) // 1000
-    _, first, last = joined(found.start_ps, found.end_ps, gap)
+    first, last = joined(found.start_ps, found.end_ps, gap)
     hosts = np.unique(np.append(found.src, found.dst))
     sent = np.bincount(found.src, found.size_bytes)
     total = int(found.size_bytes.sum())

@@ -33,18 +33,16 @@ def _ramps(begin: I64, rate: F64, at: I64) -> F64:
 
 def busy_ps(start_ps: I64, end_ps: I64) -> int:
     """How long at least one of the intervals lasts."""
-    _, first, last = joined(start_ps, end_ps, 0)
+    first, last = joined(start_ps, end_ps, 0)
     return int((last - first).sum())
 
 
-def joined(start_ps: I64, end_ps: I64, gap_ps: int) -> tuple[I64, I64, I64]:
-    """Intervals that lie at most ``gap_ps`` apart as one: (the one of each interval, starts, ends)."""
+def joined(start_ps: I64, end_ps: I64, gap_ps: int) -> tuple[I64, I64]:
+    """Starts and ends of intervals, of which those at most ``gap_ps`` apart are one."""
     order = np.argsort(start_ps, kind="stable")
     start, end = start_ps[order], end_ps[order]
     reach = np.maximum.accumulate(end) if len(end) else end
     fresh = np.append(True, start[1:] > reach[:-1] + gap_ps)[: len(start)]
-    number = np.empty(len(start), np.int64)
-    number[order] = np.cumsum(fresh) - 1
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(start))[: len(first)] - 1
-    return number, start[first], reach[last]
+    return start[first], reach[last]

@@ -253,14 +253,14 @@ class FaultInNetwork(ForwardingNetwork):
         if self.fault == "beyond_grant" and len(done):
             return Advance(int(done.time_ps.min()) - 1, done)
         if self.fault == "unknown_id":
-            return Advance(granted, _joined(done, _one(1 << 20, 0, granted)))
+            return Advance(granted, Completions.join([done, _one(1 << 20, 0, granted)]))
         self._lied = False
         return Advance(granted, done)
 
     def _hold_back(self, granted: int, done: Completions) -> Completions:
         """Tell one of several completions at the grant with the next answer."""
         if self._kept is not None:
-            done, self._kept = _joined(done, self._kept), None
+            done, self._kept = Completions.join([done, self._kept]), None
         elif len(done) > 1 and granted == done.time_ps[-1]:
             self._kept = done.take(np.array([len(done) - 1]))
             done = done.take(np.arange(len(done) - 1))
@@ -270,8 +270,3 @@ class FaultInNetwork(ForwardingNetwork):
 def _one(handle: int, index: int, time_ps: int) -> Completions:
     when = np.array([time_ps], np.int64)
     return Completions(np.array([handle], np.int32), np.array([index], np.int64), when, when, when)
-
-
-def _joined(one: Completions, other: Completions) -> Completions:
-    both = one.take(np.arange(len(one))), other.take(np.arange(len(other)))
-    return Completions(*(np.concatenate([getattr(part, name) for part in both]) for name in _COLUMNS))
