@@ -44,37 +44,6 @@ _FOUND: dict[type, str] = {}
 
 
 @dataclass(frozen=True)
-class _LoadedFile:
-    """A file that was run, what lay in it and in those beside it that it imported, and the state of what else
-    it read then.
-    """
-
-    module: ModuleType
-    contents: dict[Path, bytes]
-    read: dict[str, str]
-    unclear: str
-
-    def is_current(self) -> bool:
-        return all(
-            path.is_file() and path.read_bytes() == text for path, text in self.contents.items()
-        ) and are_current(self.read, Path(str(self.module.__file__)).parent)
-
-
-_RUNS: dict[Path, _LoadedFile] = {}
-
-
-def is_file_class(text: str) -> bool:
-    """Whether ``text`` is FILE.py:CLASS."""
-    file, colon, name = text.rpartition(":")
-    return bool(colon) and file.endswith(".py") and name.isidentifier()
-
-
-def named_in_file(kind: type) -> str | None:
-    """``/path/my.py:MyClass`` of a class that was found in a file."""
-    return _FOUND.get(kind)
-
-
-@dataclass(frozen=True)
 class PluginSource:
     """What a plug-in from a file was made of when it was loaded.
 
@@ -93,12 +62,38 @@ class PluginSource:
     unclear: str
 
 
+@dataclass(frozen=True)
+class _LoadedFile:
+    """A file that was run."""
+
+    module: ModuleType
+    source: PluginSource
+
+    def is_current(self) -> bool:
+        return all(
+            path.is_file() and path.read_bytes() == text for path, text in self.source.contents.items()
+        ) and are_current(self.source.read, Path(str(self.module.__file__)).parent)
+
+
+_RUNS: dict[Path, _LoadedFile] = {}
+
+
+def is_file_class(text: str) -> bool:
+    """Whether ``text`` is FILE.py:CLASS."""
+    file, colon, name = text.rpartition(":")
+    return bool(colon) and file.endswith(".py") and name.isidentifier()
+
+
+def named_in_file(kind: type) -> str | None:
+    """``/path/my.py:MyClass`` of a class that was found in a file."""
+    return _FOUND.get(kind)
+
+
 def source_of(kind: type) -> PluginSource | None:
     """The source of a class that was found in a file; None for any other class."""
     if kind not in _FOUND:
         return None
-    loaded = _RUNS[Path(_FOUND[kind].rpartition(":")[0])]
-    return PluginSource(loaded.contents, loaded.read, loaded.unclear)
+    return _RUNS[Path(_FOUND[kind].rpartition(":")[0])].source
 
 
 def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
@@ -140,22 +135,22 @@ def _run(place: Path) -> _LoadedFile:
         raise ValueError(f"{where}: can't be imported: {_said(error)}") from error
     own = {name, *(one.__name__ for one in beside)}
     compiled: set[Path] = set()
-    for key, value in vars(module).items():
-        if isinstance(value, type) and value.__module__ in own:
-            _FOUND[value] = f"{path}:{key}"
-            if issubclass(value, BaseModel):
-                copyreg.pickle(value, _reduce)
-            compiled |= _compiled_parts(value, place.parent)
+    named = vars(module).items()
+    kinds = {key: one for key, one in named if isinstance(one, type) and one.__module__ in own}
+    for key, kind in kinds.items():
+        _FOUND[kind] = f"{path}:{key}"
+        if issubclass(kind, BaseModel):
+            copyreg.pickle(kind, _reduce)
+        compiled |= _compiled_parts(kind, place.parent)
     files = [Path(one.__file__) for one in beside if one.__file__ is not None]
     files += sorted(compiled)
     contents = {place: text} | {file: file.read_bytes() for file in files}
-    kinds = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ in own]
-    if any(getattr(kind, "declared_inputs", None) is not None for kind in kinds):
+    if any(getattr(kind, "declared_inputs", None) is not None for kind in kinds.values()):
         PLUGINS.discard(path)  # what it does to files is its author's word
     else:
         PLUGINS.update(map(str, contents))
     reads.own.update(map(str, contents))
-    return _LoadedFile(module, contents, reads.states(place.parent), reads.unclear)
+    return _LoadedFile(module, PluginSource(contents, reads.states(place.parent), reads.unclear))
 
 
 def _compiled_parts(kind: type, folder: Path) -> set[Path]:
@@ -248,7 +243,7 @@ def plugin_errors() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, ValidationError) and (refusal := _refusal(error)) is not None:
             raise refusal from error
-        files = {str(path) for run in _RUNS.values() for path in run.contents}
+        files = {str(path) for run in _RUNS.values() for path in run.source.contents}
         for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
             if frame.f_code.co_filename in files:
                 place = Location(frame.f_code.co_filename, line, frame.f_code.co_name)

@@ -21,6 +21,8 @@ from cosim.captures.traffic import TrafficCapture, plain_transfers
 from cosim.errors import InputError, Location
 from cosim.units import PS_PER_S
 
+NFDUMP = ("ts", "td", "sa", "da", "ibyt")
+"""Columns that nfdump's CSV has, by which it is known."""
 _LATEST_PS = 1 << 62
 _LONGEST = 24
 """Digits of a time, before the point."""
@@ -39,7 +41,7 @@ def read_flow_csv(path: Path, lines: Iterator[str]) -> TrafficCapture:
     rows = csv.reader(lines)
     try:
         head = [name.strip() for name in next(rows, [])]
-        reader = _nfdump(head) if {"ts", "td", "sa", "da", "ibyt"} <= set(head) else _named(path, head)
+        reader = _nfdump(head) if {*NFDUMP} <= {*head} else _named(path, head)
         found = _FlowRows(path, "flow records")
         for row in rows:
             if row and not row[0].startswith("Summary"):
@@ -124,7 +126,7 @@ def _zeek(fields: list[str], back: bool) -> Callable[[Sequence[str]], Row | None
 
 
 def _nfdump(head: list[str]) -> Callable[[Sequence[str]], Row]:
-    ts, td, sa, da, size = (head.index(name) for name in ("ts", "td", "sa", "da", "ibyt"))
+    ts, td, sa, da, size = (head.index(name) for name in NFDUMP)
 
     def read(cells: Sequence[str]) -> Row:
         moment = datetime.fromisoformat(cells[ts].strip()).replace(tzinfo=UTC)

@@ -9,6 +9,7 @@ read whole: ``*.log``, ``*.json``, ``*.jsonl``.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +44,17 @@ def _is_inspectors(path: Path) -> bool:
         return is_inspector(file.read(4096))
 
 
-def read_inspector(path: Path) -> TrafficCapture:
-    """Read a file, or a folder of files.
+def read_inspector(path: Path, files: Sequence[Path] | None = None) -> TrafficCapture:
+    """Read a file, or a folder of ``files``.
 
     Raises
     ------
     InputError
         No record, another version, a line that can't be read; says the line.
     """
-    files = inspector_files(path) if path.is_dir() else [path]
     rows = _LogRows()
     cut = []
+    files = [path] if files is None else files
     for file in files:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):

@@ -14,7 +14,6 @@ _KNOWN = (
     "counters of ports (.npz, CSV), "
     "or NCCL Inspector's JSON"
 )
-_NFDUMP = {"ts", "td", "sa", "da", "ibyt"}
 
 
 def read_capture(path: Path) -> TrafficCapture:
@@ -45,13 +44,14 @@ def read_capture(path: Path) -> TrafficCapture:
 def _read_folder(path: Path) -> TrafficCapture:
     from cosim.captures.inspector import inspector_files, read_inspector
 
-    if not inspector_files(path):
+    files = inspector_files(path)
+    if not files:
         raise InputError(
             "neither a run nor a folder of NCCL Inspector's",
             location=Location(str(path)),
             hint="give what `cosim run --out` wrote, or a folder with *.log, *.json or *.jsonl of Inspector",
         )
-    return read_inspector(path)
+    return read_inspector(path, files)
 
 
 def _read_text(path: Path, begin: bytes) -> TrafficCapture:
@@ -69,7 +69,7 @@ def _read_text(path: Path, begin: bytes) -> TrafficCapture:
 
     if head.startswith(("#separator", "#fields")):
         return flows.read_zeek(path, _lines(path))
-    if "src" in names or names >= _NFDUMP:
+    if "src" in names or names >= {*flows.NFDUMP}:
         return flows.read_flow_csv(path, _lines(path))
     if head.isascii() and head.isdecimal() and len(head) < 12:
         return flows.read_flow_list(path, _lines(path))

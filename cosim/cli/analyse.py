@@ -36,7 +36,7 @@ def analyse(
     from cosim.errors import InputError
     from cosim.results.render.terminal import show_page
     from cosim.results.traffic.analysis import analyse_capture
-    from cosim.results.traffic.files import all_pages, all_to_json, write
+    from cosim.results.traffic.files import all_pages, all_to_json, differences, write
     from cosim.results.traffic.read import read_traffic
 
     if settings and against is None:
@@ -49,12 +49,13 @@ def analyse(
         from cosim.experiment.traffic import traffic_of
 
         analyses.insert(0, analyse_capture(traffic_of(against, settings or ())))
+    compared = differences(analyses)
     if out is not None:
-        write(analyses, out, inputs=sources, overwrite=overwrite)
+        write(analyses, compared, out, inputs=sources, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(all_to_json(analyses), indent=1, ensure_ascii=False))
+        typer.echo(json.dumps(all_to_json(analyses, compared), indent=1, ensure_ascii=False))
         return
-    for number, page in enumerate(all_pages(analyses)):
+    for number, page in enumerate(all_pages(analyses, compared)):
         if number:
             typer.echo()
         show_page(page)

@@ -25,7 +25,6 @@ from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.made import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
-from cosim.processes.contract import Driver
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER
@@ -184,7 +183,7 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
                 weight=job.weight,
                 priority=job.priority,
                 pace=own,
-                driven=isinstance(job.workload, Driver),
+                driven=job.is_driven,
             )
         )
     return tuple(jobs)
@@ -210,7 +209,7 @@ def job_at(
     alone = scenario.model_copy(update={"jobs": (job,)})
     alone._base = scenario.base
     wish = next(_wishes(alone, None))
-    if isinstance(job.workload, Driver):
+    if job.is_driven:
         raise WorkloadError("a job that a process starts has programs; what it drives itself needs no job")
     _check_lag(wish.workload, job.iterations)
     world = wish.workload.world_size

@@ -376,7 +376,7 @@ def simulate(
             check_described(built.network)
         built, cluster = shared_cluster(scenario, built)
         chosen = engine_for(engine)
-        if has_processes(scenario):
+        if scenario.live:
             return _live(scenario, built, chosen, messages, progress)
         whole = cluster is not None or chosen == "reference"
         jobs, folding = (built.jobs, ()) if whole else fold(scenario, built, messages=messages)
@@ -407,11 +407,6 @@ def finished(scenario: Scenario, built: Built, records: Records, said: Sequence[
     return Run(scenario, records, tuple(warnings), doubts, interrupted=records.interrupted)
 
 
-def has_processes(scenario: Scenario) -> bool:
-    """Whether processes take part in its run: beside its jobs, or that drive one."""
-    return bool(scenario.live)
-
-
 def check_jobs(scenario: Scenario) -> None:
     """Refuse a scenario in which nothing would happen.
 
@@ -433,7 +428,7 @@ def check_jobs(scenario: Scenario) -> None:
                 location=scenario.locate("jobs", number, "iterations"),
                 hint="take iterations away",
             )
-    if not has_processes(scenario):
+    if not scenario.live:
         return
     for key in ("scheduler", "queue"):
         if getattr(scenario, key) is not None:

@@ -207,7 +207,7 @@ def _lines(
         for name in dict.fromkeys(name for one in found for name in one):
             mine = [one[name] for one in found if name in one]
             lines.append(_line(" ".join(part for part in (label, name) if part), mine, steps=steps))
-    if len({line.label for line in lines}) > 2 * MOST_LINES or len(groups) > MOST_LINES:
+    if len({line.label for line in lines}) > 2 * MOST_LINES:
         raise InputError(
             f"{len(groups)} runs on one axis, of which {MOST_LINES} can be told apart",
             hint="give fewer, or a sweep's folder with --what sweep, which is a panel for each choice",

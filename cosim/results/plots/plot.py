@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -114,14 +115,22 @@ class Drawing:
     ----------
     runs, what
         As :func:`plot` takes them.
+    groups
+        What loads the runs, where several figures share them.
     """
 
-    def __init__(self, runs: Runs | Sequence[Runs], what: str) -> None:
+    def __init__(
+        self,
+        runs: Runs | Sequence[Runs],
+        what: str,
+        groups: Callable[[], Mapping[str, list[ReportSource]]] | None = None,
+    ) -> None:
         if what not in WHAT:
             raise InputError(f"there is no figure {what!r}", hint=f"there are {', '.join(WHAT)}")
         given = [runs] if isinstance(runs, str | Path) or not isinstance(runs, Sequence) else list(runs)
         if not given:
             raise InputError("there is nothing to plot: give a run, or a sweep")
+        load = groups or (lambda: _groups(given))
         self.what = what
         self._sweep: SweepRun | None = None
         self._chart: LineChart | None = None
@@ -131,10 +140,10 @@ class Drawing:
         elif what == "timeline":
             if len(given) > 1:
                 raise InputError("a timeline is of one run; cosim report A B shows two beside each other")
-            [(_, [source])] = _groups(given).items()
+            [(_, [source])] = load().items()
             self._rows = operations(source)
         else:
-            self._chart = CHARTS[what](_groups(given)).in_units()
+            self._chart = CHARTS[what](load()).in_units()
 
     def draw(self, axes: Axes) -> None:
         """Draw it."""
@@ -221,16 +230,16 @@ def save_plots(
         raise InputError(
             f"a figure can't be written as {bad[0]}: .pdf, .svg or .png", location=Location(str(out))
         )
-    drawings = [Drawing(runs, one) for one in what]
+    groups = cache(lambda: _groups(runs))  # runs are read once, whatever is drawn of them
+    drawings = [Drawing(runs, one, groups) for one in what]
     stem = out.with_suffix("")
     written = []
     with _styled(style):
         panels = _new_axes(len(drawings), columns)
         for drawing, axes in zip(drawings, panels, strict=True):
             drawing.draw(axes)
-        max(drawings, key=lambda one: one.entries).legend(
-            panels[max(range(len(drawings)), key=lambda k: drawings[k].entries)]
-        )
+        most = max(range(len(drawings)), key=lambda k: drawings[k].entries)
+        drawings[most].legend(panels[most])
         stem.parent.mkdir(parents=True, exist_ok=True)
         written += [save_figure(panels[0].figure, stem.with_name(stem.name + ending)) for ending in endings]
     for drawing in drawings:
@@ -267,12 +276,8 @@ def _draw_chart(axes: Axes, chart: LineChart) -> None:
 
 
 def _new_axes(count: int, columns: int) -> list[Axes]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(
-            "figures need matplotlib, which is not installed", hint="pip install 'cosim-net[plot]'"
-        ) from error
+    from matplotlib.figure import Figure
+
     high = HEIGHT if columns == 2 or count == 1 else HEIGHT * count
     figure = Figure(figsize=(WIDTHS[columns], high), layout="constrained")
     shape = (1, count) if columns == 2 else (count, 1)

@@ -16,18 +16,23 @@ from cosim.results.render.page import Page
 from cosim.results.render.text import text
 from cosim.results.render.traffic_page import beside_page, traffic_page
 from cosim.results.traffic.analysis import PartAnalysis, TrafficAnalysis
-from cosim.results.traffic.beside import beside
+from cosim.results.traffic.beside import TrafficDifference, beside
 from cosim.results.traffic.bytes_over_time import in_bins
 from cosim.results.traffic.ports import PortAnalysis
 
 _BINS = 1000
 
 
-def all_to_json(analyses: Sequence[TrafficAnalysis]) -> dict[str, Any]:
-    """The analyses, and each after the first beside the first."""
+def differences(analyses: Sequence[TrafficAnalysis]) -> list[TrafficDifference]:
+    """Each after the first beside the first."""
+    return [beside(analyses[0], one) for one in analyses[1:]]
+
+
+def all_to_json(analyses: Sequence[TrafficAnalysis], compared: Sequence[TrafficDifference]) -> dict[str, Any]:
+    """The analyses, and their differences."""
     return {
         "analyses": [to_json(one) for one in analyses],
-        "beside": [asdict(beside(analyses[0], one)) for one in analyses[1:]],
+        "beside": [asdict(one) for one in compared],
     }
 
 
@@ -98,14 +103,18 @@ def _ports(ports: PortAnalysis) -> dict[str, Any]:
     }
 
 
-def all_pages(analyses: Sequence[TrafficAnalysis]) -> list[Page]:
-    """The page of each, then of each after the first beside the first."""
-    compared = [beside_page(beside(analyses[0], one)) for one in analyses[1:]]
-    return [*map(traffic_page, analyses), *compared]
+def all_pages(analyses: Sequence[TrafficAnalysis], compared: Sequence[TrafficDifference]) -> list[Page]:
+    """The page of each, then those of their differences."""
+    return [*map(traffic_page, analyses), *map(beside_page, compared)]
 
 
 def write(
-    analyses: Sequence[TrafficAnalysis], out: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False
+    analyses: Sequence[TrafficAnalysis],
+    compared: Sequence[TrafficDifference],
+    out: Path,
+    *,
+    inputs: Iterable[Path] = (),
+    overwrite: bool = False,
 ) -> None:
     """Write ``page.txt``, ``analysis.json``, and of each source ``pairs``, ``over_time`` and ``ports`` as
     CSV.
@@ -125,9 +134,9 @@ def write(
         claimed(out, names, inputs=inputs, overwrite=overwrite) as target,
         written_whole(target, names) as part,
     ):
-        pages = "\n".join(map(text, all_pages(analyses)))
+        pages = "\n".join(map(text, all_pages(analyses, compared)))
         (part / "page.txt").write_text(pages, encoding="utf-8")
-        values = json.dumps(all_to_json(analyses), indent=1, ensure_ascii=False)
+        values = json.dumps(all_to_json(analyses, compared), indent=1, ensure_ascii=False)
         (part / "analysis.json").write_text(values + "\n", encoding="utf-8")
         for name, rows in tables.items():
             with (part / name).open("w", encoding="utf-8", newline="") as file:
