@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from cosim.engine.records import MessageRecords
+from cosim.errors import SimulationError
 from cosim.network.flows import I32
 from cosim.translation.contract import Format
 from cosim.translation.flat.nodes import COMPUTE, SEND, Nodes
@@ -29,6 +31,32 @@ SAID = frozenset(
 
 Lost channels are counted as messages, where the format has none (``MessageLevel.count_channels``).
 """
+
+
+class OpenLoop(Format):
+    """Base of formats of messages at the times of a run of ours. ``goes``: what has its time there."""
+
+    says: ClassVar[frozenset[Says]] = SAID
+    goes: ClassVar[str]
+
+    def examine(self, source: Source, report: LossReport) -> None:
+        """See :meth:`Format.examine`."""
+        super().examine(source, report)
+        why = f"{self.goes} its time in a run of ours, whatever has arrived (open loop)"
+        report.lost("dependencies between messages", 1, why)
+
+    def timed(self, source: Source) -> MessageRecords:
+        """The messages of the run.
+
+        Raises
+        ------
+        SimulationError
+            It was interrupted.
+        """
+        messages = source.run.messages
+        if messages is None or source.run.interrupted:
+            raise SimulationError("the run that gives the times was interrupted; nothing was written")
+        return messages
 
 
 class MessageLevel(Format):

@@ -9,33 +9,23 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from cosim.errors import SimulationError
-from cosim.translation.contract import Format, Progress
+from cosim.translation.contract import Progress
 from cosim.translation.loss_report import LossReport
-from cosim.translation.message_level import SAID
-from cosim.translation.says import Says
+from cosim.translation.message_level import OpenLoop
 from cosim.translation.source import Source
 from cosim.units import PS_PER_NS
 
 
-class FlowsFormat(Format):
+class FlowsFormat(OpenLoop):
     """Flow records as CSV: source, destination, bytes, start and end, at the times of a run of ours"""
 
-    says: ClassVar[frozenset[Says]] = SAID
+    goes: ClassVar[str] = "each flow has"
 
     file: str = Field("flows.csv", pattern=r"^[^/\\]+$", description="name of the file")
 
-    def examine(self, source: Source, report: LossReport) -> None:
-        """See :meth:`Format.examine`."""
-        super().examine(source, report)
-        why = "each flow has its time in a run of ours, whatever has arrived (open loop)"
-        report.lost("dependencies between messages", 1, why)
-
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`."""
-        messages = source.run.messages
-        if messages is None or source.run.interrupted:
-            raise SimulationError("the run that gives the times was interrupted; nothing was written")
+        messages = self.timed(source)
         order = np.lexsort((messages.dst, messages.src, messages.start_ps))
         columns = (messages.src, messages.dst, messages.size_bytes, messages.start_ps, messages.end_ps)
         names = source.topology.node_names

@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 
 from cosim.files.import_report import ReportBuilder
-from cosim.network.flows import I64
+from cosim.network.flows import I64, before_in_pair
 from cosim.workload.by_rank import NOTHING, NOTHING_IS_ASSUMED, program_names
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Workload
 from cosim.workload.table import OperationTable, TablePrograms
@@ -82,19 +82,9 @@ class TimedFlows:
             duration_ps=of_flow(self.start_ps, _WAIT),
             size_bytes=of_flow(self.size_bytes, _SEND, _RECV),
             peer=peer,
-            tag=of_flow(self._tags(), _SEND, _RECV),
+            tag=of_flow(before_in_pair(self.src, self.dst, np.ones(len(self.src), np.int64)), _SEND, _RECV),
             deps=(np.append(0, np.cumsum(waits)), number[waits] - 1),
         )
-
-    def _tags(self) -> I64:
-        """How many flows of the same pair came before each."""
-        order = np.lexsort((self.dst, self.src))
-        src, dst = self.src[order], self.dst[order]
-        fresh = np.append(True, (src[1:] != src[:-1]) | (dst[1:] != dst[:-1]))[: len(order)]
-        at = np.arange(len(order))
-        tags = np.empty(len(order), np.int64)
-        tags[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
-        return tags
 
 
 @dataclass(frozen=True, slots=True)

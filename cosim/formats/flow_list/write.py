@@ -14,37 +14,26 @@ from typing import ClassVar, TextIO
 import numpy as np
 from pydantic import Field
 
-from cosim.errors import SimulationError
 from cosim.formats.flow_list.read import Flow
-from cosim.translation.contract import Format, Progress
+from cosim.translation.contract import Progress
 from cosim.translation.loss_report import LossReport
-from cosim.translation.message_level import SAID
-from cosim.translation.says import Says
+from cosim.translation.message_level import OpenLoop
 from cosim.translation.source import Source
 from cosim.units import PS_PER_S
 
 
-class FlowListFormat(Format):
+class FlowListFormat(OpenLoop):
     """The flow file of HPCC's and SimAI's ns-3: messages at the times of a run of ours (open loop)"""
 
-    says: ClassVar[frozenset[Says]] = SAID
+    goes: ClassVar[str] = "each message goes at"
 
     file: str = Field("flow.txt", pattern=r"^[^/\\]+$", description="name of the file")
     priority_group: int = Field(3, ge=0, description="of every flow")
     port: int = Field(100, ge=0, le=65535, description="destination port of every flow")
 
-    def examine(self, source: Source, report: LossReport) -> None:
-        """See :meth:`Format.examine`."""
-        super().examine(source, report)
-        why = "each message goes at its time in a run of ours, whatever has arrived (open loop)"
-        report.lost("dependencies between messages", 1, why)
-
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`."""
-        records = source.run
-        messages = records.messages
-        if messages is None or records.interrupted:
-            raise SimulationError("the run that gives the times was interrupted; nothing was written")
+        messages = self.timed(source)
         order = np.lexsort((messages.dst, messages.src, messages.start_ps))
         total = len(order)
         columns = (messages.src, messages.dst, messages.size_bytes, messages.start_ps)
@@ -52,7 +41,7 @@ class FlowListFormat(Format):
         flows = (Flow(src, dst, self.priority_group, self.port, size, at) for src, dst, size, at in rows)
         with (out / self.file).open("w", encoding="ascii") as file:
             write_flows(file, total, flows, progress)
-        report.written("messages", total, f"{self.file}, with the times of a run on {records.network}")
+        report.written("messages", total, f"{self.file}, with the times of a run on {source.run.network}")
 
 
 def write_flows(file: TextIO, count: int, flows: Iterable[Flow], progress: Progress) -> None:

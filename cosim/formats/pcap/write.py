@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from cosim.errors import InputError, SimulationError
-from cosim.translation.contract import Format, Progress
+from cosim.errors import InputError
+from cosim.network.flows import before_in_pair
+from cosim.translation.contract import Progress
 from cosim.translation.loss_report import LossReport
-from cosim.translation.message_level import SAID
-from cosim.translation.says import Says
+from cosim.translation.message_level import OpenLoop
 from cosim.translation.source import Source
 
 I64 = NDArray[np.int64]
@@ -34,25 +34,17 @@ _WRITE, _ACK = 16, 4
 """Bytes of an RDMA write's and an acknowledgement's own header, behind the base header."""
 
 
-class PcapFormat(Format):
+class PcapFormat(OpenLoop):
     """A packet capture: messages as RoCEv2 packets, at the times of a run of ours"""
 
-    says: ClassVar[frozenset[Says]] = SAID
+    goes: ClassVar[str] = "each packet goes at"
 
     file: str = Field("run.pcap", pattern=r"^[^/\\]+$", description="name of the file")
     mtu: int = Field(4096, ge=256, le=65000, description="payload bytes of a packet; RoCEv2 has at most 4096")
 
-    def examine(self, source: Source, report: LossReport) -> None:
-        """See :meth:`Format.examine`."""
-        super().examine(source, report)
-        why = "each packet goes at its time in a run of ours, whatever has arrived (open loop)"
-        report.lost("dependencies between messages", 1, why)
-
     def write(self, source: Source, out: Path, report: LossReport, progress: Progress) -> None:
         """See :meth:`Format.write`."""
-        messages = source.run.messages
-        if messages is None or source.run.interrupted:
-            raise SimulationError("the run that gives the times was interrupted; nothing was written")
+        messages = self.timed(source)
         count = np.maximum(-(-messages.size_bytes // self.mtu), 1)
         total = int(count.sum()) + len(count)
         if total > _MOST_PACKETS:
@@ -91,7 +83,7 @@ def _write(
     step = took // np.maximum(of, 1)
     time = np.where(ack, end_ps[row], start_ps[row] + number * step)
     order = np.lexsort((number, row, time))
-    first, lane = _first_numbers(src, dst, count), _lanes(src, dst, start_ps, end_ps)
+    first, lane = before_in_pair(src, dst, count), _lanes(src, dst, start_ps, end_ps)
     for begin in range(0, len(order), _ROWS):
         chosen = order[begin : begin + _ROWS]
         one = row[chosen]
@@ -107,16 +99,6 @@ def _write(
         )
         file.write(packets)
         progress(begin + len(chosen), len(order), "packets")
-
-
-def _first_numbers(src: I64, dst: I64, count: I64) -> I64:
-    """The number of each message's first packet: those of a pair go on."""
-    order = np.lexsort((dst, src))
-    before = np.cumsum(count[order]) - count[order]
-    fresh = np.append(True, (np.diff(src[order]) != 0) | (np.diff(dst[order]) != 0))[: len(order)]
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = before - np.maximum.accumulate(np.where(fresh, before, 0))
-    return numbers
 
 
 def _lanes(src: I64, dst: I64, start_ps: I64, end_ps: I64) -> I64:
