@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, install_extra
 from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import PathStep, last_critical_paths
 from cosim.results.link_users import LinkUsers
@@ -345,6 +345,6 @@ def pyarrow_modules() -> tuple[Any, Any]:
     except ImportError as error:
         raise InputError(
             "Parquet needs pyarrow, which is not installed",
-            hint="pip install 'cosim-net[parquet]', or save messages as npz",
+            hint=install_extra("parquet") + ", or save messages as npz",
         ) from error
     return pyarrow, pyarrow.parquet
