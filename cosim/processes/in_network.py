@@ -55,7 +55,7 @@ class InNetwork(Carrier):
         "server", description="who adds up a chunk whose slot of the pool is taken"
     )
     server: str | None = Field(
-        None, description="that endpoint; omitted: the first that no rank of the group is on"
+        None, description="that endpoint; omitted: the first that no job is on"
     )
 
     def idle_settings(self) -> list[tuple[str, str]]:
@@ -66,7 +66,7 @@ class InNetwork(Carrier):
     def carry(self, sim: Simulation, collective: Carried) -> Generator[Event, Any, Any]:
         """See :class:`~cosim.processes.carrier.Carrier`."""
         key = "in_network", self, collective.job, collective.ranks
-        group: _Group = collective.shared(key, lambda: _Group(self, collective))
+        group: _Group = collective.shared(key, lambda: _Group(self, sim, collective))
         # Those of one group follow each other: they use the same slots.
         before, group.last = group.last, sim.event()
         mine = group.last
@@ -81,7 +81,7 @@ class InNetwork(Carrier):
 class _Group:
     """What all collectives of a group have in common: its trees, and those of its servers."""
 
-    def __init__(self, spec: InNetwork, collective: Carried) -> None:
+    def __init__(self, spec: InNetwork, sim: Simulation, collective: Carried) -> None:
         self.spec = spec
         self.last: Event | None = None
         topology, ends = collective.topology, collective.endpoints
@@ -92,7 +92,7 @@ class _Group:
         self.server = -1
         if spec.pool is not None:
             size = spec.pool
-            self.server = _server(spec, topology, ends)
+            self.server = _server(spec, sim, topology, ends)
             for tree in self.trees:
                 of_tree = []
                 for switch in sorted(tree.children):
@@ -106,7 +106,7 @@ class _Group:
                 self.pools.append(of_tree)
 
 
-def _server(spec: InNetwork, topology: Topology, ends: tuple[int, ...]) -> int:
+def _server(spec: InNetwork, sim: Simulation, topology: Topology, ends: tuple[int, ...]) -> int:
     """The endpoint that adds up what has no slot."""
     names = topology.node_names[: topology.num_endpoints]
     if spec.server is not None:
@@ -116,11 +116,11 @@ def _server(spec: InNetwork, topology: Topology, ends: tuple[int, ...]) -> int:
         if found in ends:
             raise AlgorithmError(f"in_network: server: a rank of the group is on {spec.server}")
         return found
-    for one in range(len(names)):
+    for one in sim.free_endpoints().tolist():
         if one not in ends:
-            return one
+            return int(one)
     raise AlgorithmError(
-        f"in_network: no endpoint is left for the server: ranks are on all {len(names)} of {topology.name}",
+        f"in_network: no endpoint is left for the server: jobs are on all {len(names)} of {topology.name}",
         hint="add an endpoint to the topology, or take pool away",
     )
 
