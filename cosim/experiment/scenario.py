@@ -275,6 +275,11 @@ class Scenario(Spec):
         return [*self.processes, *(job.workload for job in self.jobs if isinstance(job.workload, Driver))]
 
     @property
+    def has_processes(self) -> bool:
+        """Whether processes take part in the run: those of :attr:`live`, or carriers of collectives."""
+        return bool(self.live) or self.collectives.is_carried
+
+    @property
     def files(self) -> list[Path]:
         """The files that it was read from."""
         return [Path(self.source)] if self.source else []

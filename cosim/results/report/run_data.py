@@ -285,10 +285,14 @@ def _of_lines(drawn: FabricMap, shares: I64) -> I64:
 
 
 def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
-    """Bytes between groups of endpoints that are neighbours by number, over time."""
-    found, endpoints = source.columns, source.summary.num_endpoints
-    each = max(1, -(-endpoints // MOST_GROUPS))
-    groups = -(-endpoints // each)
+    """Bytes between groups of endpoints that are neighbours by number, over time; of switches, too, where
+    messages begin or end there.
+    """
+    found, nodes = source.columns, source.summary.num_endpoints
+    for side in ("traffic_src", "traffic_dst"):
+        nodes = max(nodes, int(found[side].max(initial=0)) + 1)
+    each = max(1, -(-nodes // MOST_GROUPS))
+    groups = -(-nodes // each)
     sizes, bin_ps = found["traffic_bytes"], int(found["traffic_bin_ps"])
     used = max(1, min(len(sizes), -(-source.summary.end_ps // bin_ps)))
     step = -(-used // TRAFFIC_BINS)
@@ -339,10 +343,10 @@ def _by_job(source: ReportSource, sizes: Array) -> I64:
     whole = int(found["job_ptr"][-1]) == sum(job.num_ranks for job in source.summary.jobs)
     if not 1 < jobs <= MOST_JOBS or not whole or len(np.unique(endpoints)) < len(endpoints):
         return np.zeros((0, 0), np.int64)
-    job = np.full(source.summary.num_endpoints, -1, np.int64)
+    job = np.full(len(found["node_name"]), -1, np.int64)
     job[endpoints] = source.job_of_ranks()
     of_pair = job[found["traffic_src"]]
-    known = of_pair >= 0  # a memory node's are nobody's
+    known = of_pair >= 0  # a memory node's or a switch's are nobody's
     out = np.zeros((jobs, len(sizes)), np.int64)
     np.add.at(out, of_pair[known], sizes.T[known])
     return out
