@@ -19,7 +19,8 @@ def random_fabric(rng: random.Random) -> dict[str, Any]:
     """A scenario with a collective on a fabric."""
 
     def few(most: int) -> int:
-        return rng.choice([0, -1, *range(1, most)] if rng.random() < 0.1 else range(1, most))
+        odd = [0, -1] if rng.random() < 0.1 else []
+        return rng.choice([*odd, *range(1, max(most, 2))])
 
     kind = rng.choice(
         [
