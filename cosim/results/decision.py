@@ -88,7 +88,8 @@ def reasons(done: SearchRun) -> dict[tuple[str, ...], str]:
 
 def _against(one: TriedPoint, first: TriedPoint) -> str:
     """What a point has worse than the first one, then what it has better."""
-    worse, better = [], []
+    worse: list[str] = []
+    better: list[str] = []
     for name in one.seeds:
         mine, its = float(np.mean(one.seeds[name])), float(np.mean(first.seeds[name]))
         if not its or abs(mine / its - 1) < _NOTHING:

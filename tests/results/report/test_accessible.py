@@ -45,7 +45,7 @@ jobs:
 """
 SLOWER = {"topology.hosts.nic_rate": "50Gbps"}
 AXES = {"rate": {"topology.hosts.nic_rate": ["100Gbps", "50Gbps"]}, "every": {"record.every": ["1ms", "2ms"]}}
-WHAT_IF = {"nothing": {"events": []}}
+WHAT_IF: dict[str, Any] = {"nothing": {"events": []}}
 DESIGN = {"scenario": yaml.safe_load(TEXT), "axes": AXES, "optimizer": "all", "what_if": WHAT_IF}
 PAGES: dict[str, Callable[[], str]] = {
     "run": lambda: cosim.run(TEXT, alone=True).report().html,
@@ -68,6 +68,7 @@ def violations(page: Any, rules: dict[str, Any] = AA) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @in_a_browser
 @pytest.mark.skipif(bool(NO_AXE), reason=NO_AXE or "it is here")
 @pytest.mark.parametrize("kind", PAGES)

@@ -108,7 +108,10 @@ _ABOVE = """([text, high]) => {
 
 
 @in_a_browser
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    "question",
+    [pytest.param(one, marks=[pytest.mark.slow] * (made is bottleneck)) for one, made in QUESTIONS.items()],
+)
 def test_the_first_screen_answers(question: str, opened: Opened, tmp_path: Path) -> None:
     made: Callable[[], tuple[str, list[str]]] = QUESTIONS[question]
     html, words = made()
