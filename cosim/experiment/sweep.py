@@ -54,7 +54,7 @@ Choices = dict[str, dict[str, Any]]
 """Label to settings."""
 OF_A_DESIGN = (
     *("objective", "constraints", "cost", "fidelity"),
-    *("optimizer", "tolerance", "runs", "at_once"),
+    *("optimizer", "tolerance", "runs", "at_once", "what_if"),
 )
 """Keys that a sweep lacks and a design has."""
 

@@ -13,6 +13,7 @@ import { network } from "report/network.js";
 import { jobs } from "report/jobs.js";
 import { showEvents } from "report/plot.js";
 import { comparison } from "report/comparison.js";
+import { decision } from "report/decision.js";
 import { sweep } from "report/sweep.js";
 
 /** Show the report. */
@@ -20,7 +21,7 @@ export async function start() {
   const place = document.getElementById("report");
   try {
     const data = await unpack(document.getElementById("data").textContent);
-    place.replaceChildren(...(data.sweep ? swept(data) : data.runs.length > 1 ? two(data) : one(data)));
+    place.replaceChildren(...(data.decision ? decided(data) : data.sweep ? swept(data) : data.runs.length > 1 ? two(data) : one(data)));
     document.documentElement.dataset.shown = "yes";
     performance.mark("shown");
   } catch (error) {
@@ -54,6 +55,10 @@ function swept(data) {
   return laid(data, [el("h1", {}, data.sweep.name || "sweep"), el("p", { class: "question" }, data.sweep.question)], [sweep(data)]);
 }
 
+function decided(data) {
+  return laid(data, [el("h1", {}, data.decision.name), el("p", { class: "question" }, data.decision.question)], decision(data.decision));
+}
+
 function laid(data, head, parts) {
   const shown = parts.filter(Boolean);
   const links = shown.map((part) => el("a", { href: `#${part.id}` }, part.querySelector("h2").textContent));
@@ -83,5 +88,5 @@ function settings(run) {
   const notes = s.warnings.map((warning) => el("p", {}, warning));
   if (!run.settings && !lines.length && !notes.length) return null;
   return el("section", { id: "settings" }, el("div", { class: "head" }, el("h2", {}, "Scenario")),
-    notes, run.settings && el("pre", { class: "box" }, run.settings), lines);
+    notes, run.settings && el("pre", { class: "box", tabindex: 0 }, run.settings), lines);
 }
