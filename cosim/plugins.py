@@ -161,6 +161,7 @@ _FROM = {
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
     "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
+    "cosim.processes.carrier": "Carried Carrier",
     "cosim.processes.contract": "Driver ProcessSpec",
     "cosim.processes.simulation": "Simulation",
     "cosim.processes.work": "DrivenRanks",

@@ -220,10 +220,12 @@ def source_of(scenario: Scenario) -> Source:
                 location=scenario.locate(key),
                 hint=f"translate the jobs as they are without it: --set {key}={nobody}",
             )
-    if scenario.live:
+    if scenario.has_processes:
         raise ScenarioError(
             "processes decide while a run goes on, which no other simulator can be told",
-            location=scenario.locate("processes") or scenario.locate("jobs"),
+            location=scenario.locate("processes")
+            or scenario.locate("collectives")
+            or scenario.locate("jobs"),
         )
     built = build(scenario)
     built.network.close()

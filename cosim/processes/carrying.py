@@ -64,9 +64,7 @@ class Carrying:
 
     def send(self, of: Carried, met: int, src: int, dst: int, size: int, channel: int) -> WorkEvent:
         """Start a flow of a collective now."""
-        ticket = self._driver.carry(
-            of.job, met, src, dst, size, channel, min(of.ranks), of.num_messages
-        )
+        ticket = self._driver.carry(of.job, met, src, dst, size, channel, min(of.ranks), of.num_messages)
         names = self.topology.node_names
         return self.sim.work(ticket, (size, "bytes of", of.kind.value, "from", names[src], "to", names[dst]))
 

@@ -1,18 +1,18 @@
 """In-network aggregation: switches add up what ranks send, and send everybody the sum.
 
-A rank sends its data in chunks of ``slot_size``. A switch keeps a slot for a chunk from when its first rank's
-comes until all have; then it sends the sum down. A rank has ``slots`` chunks on the way: it sends chunk k +
-slots when result k is back (SwitchML: Sapio et al., NSDI 2021, arXiv 1903.06701). Switches on the way to the
-root add up what comes from below, so that one copy goes up each link; ``trees`` share the data equally, each
-with a root and slots of its own (PANAMA: Gebara et al., MLSys 2021). With a ``pool`` all jobs share a switch's
-slots by hash: a chunk whose slot is taken goes to an endpoint, the ``server``, which adds up (ATP: Lao et al.,
-NSDI 2021).
+A rank sends its data in chunks of ``slot_size``. A switch keeps a slot for a chunk from when its first
+rank's comes until all have; then it sends the sum down. A rank has ``slots`` chunks on the way: it sends
+chunk k + slots when result k is back (SwitchML: Sapio et al., NSDI 2021, arXiv 1903.06701). Switches on the
+way to the root add up what comes from below, so that one copy goes up each link. ``trees`` share the data
+equally, each with a root and slots of its own (PANAMA: Gebara et al., MLSys 2021). With a ``pool`` all jobs
+share the slots of a switch by hash: a chunk whose slot is taken goes to an endpoint, the ``fallback``, which
+adds up (ATP: Lao et al., NSDI 2021).
 
-What is sent is not each chunk, but trains: as many chunks as there are slots, as a first chunk, a last one
-and what is between. A switch sends on what is between while it comes in. This is exact to the picosecond, up to
-the rounding of each message, where a link that a tree takes has the same rate for all the time that a train
-takes: chunk k + slots leaves when result k is back, or when the link has sent all before it. Where rates
-change within a train a rank may be ahead of its window, by one train at most.
+Chunks are not sent one by one, but as trains. A train has as many chunks as there are slots: its first chunk,
+its last one, and what is between. A switch sends on what is between while it comes in. This is exact, up to
+the rounding of each message to a picosecond, where no link changes its rate within a train: then chunk k +
+slots leaves when result k is back, or when the link has sent all before it. Where other traffic comes in,
+a rank may be ahead of its window, by one train at most.
 
 Not modelled: losses and retransmissions, the time that a switch takes to add, and quantising.
 """
@@ -20,7 +20,8 @@ Not modelled: losses and retransmissions, the time that a switch takes to add, a
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, ClassVar, Literal
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -49,19 +50,20 @@ class InNetwork(Carrier):
     slot_size: SizeBytes = Field(1024, gt=0, description="of a chunk")
     trees: int = Field(1, ge=1, le=1024, description="with a root each, which share the data equally")
     pool: int | None = Field(
-        None, ge=1, le=1 << 20, description="slots of a switch, shared by all jobs by hash; omitted: each has its own"
+        None,
+        ge=1,
+        le=1 << 20,
+        description="slots of a switch, shared by all jobs by hash; omitted: each has its own",
     )
-    fallback: Literal["server"] = Field(
-        "server", description="who adds up a chunk whose slot of the pool is taken"
-    )
-    server: str | None = Field(
-        None, description="that endpoint; omitted: the first that no job is on"
+    fallback: str = Field(
+        "server",
+        description="endpoint that adds up a chunk whose slot is taken; server: the first that no job is on",
     )
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Of a server, without a pool."""
-        given = sorted({"fallback", "server"} & self.model_fields_set) if self.pool is None else []
-        return [(key, "each job has slots of its own (no pool), and no slot is ever taken") for key in given]
+        """Of a fallback, without a pool."""
+        idle = self.pool is None and "fallback" in self.model_fields_set
+        return [("fallback", "each job has slots of its own (no pool), and none is ever taken")] * idle
 
     def carry(self, sim: Simulation, collective: Carried) -> Generator[Event, Any, Any]:
         """See :class:`~cosim.processes.carrier.Carrier`."""
@@ -109,13 +111,13 @@ class _Group:
 def _server(spec: InNetwork, sim: Simulation, topology: Topology, ends: tuple[int, ...]) -> int:
     """The endpoint that adds up what has no slot."""
     names = topology.node_names[: topology.num_endpoints]
-    if spec.server is not None:
-        if spec.server not in names:
-            raise AlgorithmError(f"in_network: server: {topology.name} has no endpoint {spec.server!r}")
-        found = names.index(spec.server)
+    if spec.fallback in names:
+        found = names.index(spec.fallback)
         if found in ends:
-            raise AlgorithmError(f"in_network: server: a rank of the group is on {spec.server}")
+            raise AlgorithmError(f"in_network: fallback: a rank of the group is on {spec.fallback}")
         return found
+    if spec.fallback != "server":
+        raise AlgorithmError(f"in_network: fallback: {topology.name} has no endpoint {spec.fallback!r}")
     for one in sim.free_endpoints().tolist():
         if one not in ends:
             return int(one)
@@ -137,13 +139,13 @@ class _Train:
     between, and its last, none of them empty.
     """
 
-    __slots__ = ("come", "next_", "parts", "way")
+    __slots__ = ("come", "parts", "way")
 
     def __init__(self, way: _Way, begin: int, end: int, slot_size: int) -> None:
         self.way = way
         first, last = min(begin + slot_size, end), max(begin, end - ((end - begin - 1) % slot_size + 1))
         cuts = [begin, first, max(first, last), end]
-        self.parts = [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        self.parts = [(a, b) for a, b in pairwise(cuts) if a < b]
         self.come: dict[tuple[int, bool], int] = {}
         """Of each node and of first or last parts: how many have come to it."""
 
@@ -206,9 +208,7 @@ class _Aggregation:
 class _Stream:
     """What goes through one tree: trains of ``slots`` chunks, bytes ``begin`` to ``end`` of the data."""
 
-    def __init__(
-        self, of: _Aggregation, number: int, tree: AggregationTree, begin: int, end: int
-    ) -> None:
+    def __init__(self, of: _Aggregation, number: int, tree: AggregationTree, begin: int, end: int) -> None:
         self.of, self.number, self.begin, self.end = of, number, begin, end
         group, collective = of.group, of.collective
         self.ends = collective.endpoints

@@ -108,7 +108,9 @@ class Ledger:
             for first, last, has in self._read(node, begin, end, adds=False):
                 if has != due:
                     missing, more = due & ~has, has & ~due
-                    what = f"lack what {_some(missing)} had" if missing else f"have {_some(more)} in them, too"
+                    what = (
+                        f"lack what {_some(missing)} had" if missing else f"have {_some(more)} in them, too"
+                    )
                     return f"is through, but its bytes {first} to {last} {what}"
         return ""
 

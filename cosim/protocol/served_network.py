@@ -172,10 +172,10 @@ class ServedNetwork:
             raise Refusal(
                 "INVALID_FLOWS", f"first_id is {flows.first_id}; {tracker.count} is next", field="first_id"
             )
-        ends = self._topology.num_endpoints
+        nodes = self._topology.num_nodes  # flows may begin and end at switches, too
         for name in ("src", "dst"):
-            if columns[name].min() < 0 or columns[name].max() >= ends:
-                raise Refusal("INVALID_FLOWS", f"{name} beyond the {ends} endpoints", field=name)
+            if columns[name].min() < 0 or columns[name].max() >= nodes:
+                raise Refusal("INVALID_FLOWS", f"{name} beyond the {nodes} nodes", field=name)
         if min(columns[name].min() for name in ("size_bytes", "delay_ps", "reaction_delay_ps")) < 0:
             raise Refusal("INVALID_FLOWS", "sizes and delays are at least 0", field="size_bytes")
         if flows.has_dependencies:

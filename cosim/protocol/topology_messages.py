@@ -87,6 +87,10 @@ class GivenPaths(Paths):
         """As the other side's routing."""
         return self._shortest.endpoints_forward
 
+    def with_switches(self) -> GivenPaths:
+        """See :class:`~cosim.topology.graph.Paths`: whatever ends they have, the other side gives them."""
+        return self
+
     def know(self, dead: Sequence[tuple[int, ...]]) -> None:
         """Take paths round these sets of dead links, too, which are numbered from 1."""
         self._dead = list(dead)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import cosim
-from cosim.errors import CosimError
 
 KIB = 1024
 S = 10**12
@@ -90,7 +89,9 @@ def by_chunks(
         if k >= slots:
             ready = [max(begin, back) for begin, back in zip(ready, results[k - slots], strict=True)]
         come = [link.send(at, size) for link, at in zip(up, ready, strict=True)]
-        there = {leaf: max(at for at, own in zip(come, leaves, strict=True) if own == leaf) for leaf in leaves}
+        there = {
+            leaf: max(at for at, own in zip(come, leaves, strict=True) if own == leaf) for leaf in leaves
+        }
         if many:
             added = max(top_up[leaf].send(at, size) for leaf, at in there.items())
             there = {leaf: top_down[leaf].send(added, size) for leaf in there}
@@ -132,7 +133,9 @@ def check_world(seed: int) -> None:
     sim.run()
     wanted = by_chunks(chunks, slots, begins, leaves, (low * 10**9, high * 10**9), latency)
     # A message's end is rounded up to a picosecond, and each may follow one that was.
-    assert [ends[rank] for rank in range(ranks)] == pytest.approx([*map(float, wanted)], abs=6 * len(chunks) + 20)
+    assert [ends[rank] for rank in range(ranks)] == pytest.approx(
+        [*map(float, wanted)], abs=6 * len(chunks) + 20
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))
