@@ -20,6 +20,7 @@ Not modelled: losses and retransmissions, the time that a switch takes to add, a
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -68,7 +69,7 @@ class InNetwork(Carrier):
     def carry(self, sim: Simulation, collective: Carried) -> Generator[Event, Any, Any]:
         """See :class:`~cosim.processes.carrier.Carrier`."""
         key = "in_network", self, collective.job, collective.ranks
-        group: _Group = collective.shared(key, lambda: _Group(self, sim, collective))
+        group: _SlotGroup = collective.shared(key, lambda: _SlotGroup(self, sim, collective))
         # Those of one group follow each other: they use the same slots.
         before, group.last = group.last, sim.event()
         mine = group.last
@@ -80,7 +81,7 @@ class InNetwork(Carrier):
         mine.succeed()
 
 
-class _Group:
+class _SlotGroup:
     """What all collectives of a group have in common: its trees, and those of its servers."""
 
     def __init__(self, spec: InNetwork, sim: Simulation, collective: Carried) -> None:
@@ -162,17 +163,17 @@ class _Way:
 class _Aggregation:
     """One all-reduce. Messages are followed by callbacks, of which there are many: not a process for each."""
 
-    def __init__(self, sim: Simulation, collective: Carried, group: _Group) -> None:
+    def __init__(self, sim: Simulation, collective: Carried, group: _SlotGroup) -> None:
         self.sim, self.collective, self.group = sim, collective, group
         self.over = sim.event()
         spec, size = group.spec, collective.size_bytes
         chunks = -(-size // spec.slot_size)
-        self.streams: list[_Stream] = []
+        self.streams: list[_TreeStream] = []
         for number, tree in enumerate(group.trees):
             first, last = (chunks * k // spec.trees for k in (number, number + 1))
             if first < last:
                 begin, end = first * spec.slot_size, min(last * spec.slot_size, size)
-                self.streams.append(_Stream(self, number, tree, begin, end))
+                self.streams.append(_TreeStream(self, number, tree, begin, end))
         self.left = {
             position: sum(stream.num_trains for stream in self.streams)
             for position in range(collective.num_ranks)
@@ -185,9 +186,9 @@ class _Aggregation:
             if arrival.callbacks is None:
                 self._enter(position)
             else:
-                arrival.callbacks.append(lambda _, position=position: self._enter(position))
+                arrival.callbacks.append(partial(self._enter, position))
 
-    def _enter(self, position: int) -> None:
+    def _enter(self, position: int, _: Event | None = None) -> None:
         for stream in self.streams:
             stream.enter(position)
         if not self.streams:
@@ -205,7 +206,7 @@ class _Aggregation:
             self.over.succeed()
 
 
-class _Stream:
+class _TreeStream:
     """What goes through one tree: trains of ``slots`` chunks, bytes ``begin`` to ``end`` of the data."""
 
     def __init__(self, of: _Aggregation, number: int, tree: AggregationTree, begin: int, end: int) -> None:
@@ -327,9 +328,9 @@ class _Stream:
             streams = part not in (train.parts[0], train.parts[-1])
             sent = self.of.collective.send(node, child, part, channel=train.way.channel, streams=streams)
             assert sent.callbacks is not None
-            sent.callbacks.append(lambda _, child=child: self._come_down(number, train, child, part))
+            sent.callbacks.append(partial(self._come_down, number, train, child, part))
 
-    def _come_down(self, number: int, train: _Train, node: int, part: tuple[int, int]) -> None:
+    def _come_down(self, number: int, train: _Train, node: int, part: tuple[int, int], _: Event) -> None:
         """A part of the result has come to a switch, which sends it on, or to a rank."""
         if node not in self.position:
             self._down_from(number, train, node, part)
