@@ -64,7 +64,7 @@ class Ledger:
                 self._gathered.setdefault(node, ByteMasks()).write(begin, end, 1 << position)
 
     def _own(self, position: int) -> tuple[int, int]:
-        """ByteMasks that a rank has at first."""
+        """Bytes that a rank has at first."""
         size = self._size
         if self._kind in (Collective.ALL_GATHER, Collective.ALL_TO_ALL):
             return position * size, (position + 1) * size
