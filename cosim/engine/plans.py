@@ -46,7 +46,13 @@ class Plans:
                 hint=f"there are {known}",
             )
         plan = self._by(operation.collective, algorithm).plan(
-            kind, len(group.members), operation.size_bytes, root=operation.root, dims=group.dims, turn=turn
+            kind,
+            len(group.members),
+            operation.size_bytes,
+            root=operation.root,
+            dims=group.dims,
+            turn=turn,
+            endpoints=tuple(group.endpoints.tolist()),
         )
         phases = len(plan.chunks[0]) if plan.chunks else 0
         if len(plan.chunks) * phases > kernel.REQUEST_PART:

@@ -37,6 +37,7 @@ from cosim.experiment.mistakes import scenario_error
 from cosim.faults.event import Event
 from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
+from cosim.files.trust import check_document
 from cosim.memory.contract import MemorySpec
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
@@ -390,6 +391,7 @@ def from_document(
     changes: Mapping[str, Any] | Iterable[str] = (),
 ) -> Scenario:
     """A scenario from located YAML; ``name`` is used where it has none of its own."""
+    check_document(document, base)
     if isinstance(changes, Mapping):
         settings.apply_values(document, changes)
     else:
