@@ -220,12 +220,16 @@ def source_of(scenario: Scenario) -> Source:
                 location=scenario.locate(key),
                 hint=f"translate the jobs as they are without it: --set {key}={nobody}",
             )
-    if scenario.has_processes:
+    if scenario.live:
         raise ScenarioError(
             "processes decide while a run goes on, which no other simulator can be told",
-            location=scenario.locate("processes")
-            or scenario.locate("collectives")
-            or scenario.locate("jobs"),
+            location=scenario.locate("processes") or scenario.locate("jobs"),
+        )
+    if scenario.collectives.is_carried:
+        raise ScenarioError(
+            "code gives the messages of a collective while a run goes on, which no other simulator can be told",
+            location=scenario.locate("collectives"),
+            hint="name an algorithm that has a template: ring",
         )
     built = build(scenario)
     built.network.close()

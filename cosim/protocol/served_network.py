@@ -182,10 +182,12 @@ class ServedNetwork:
             raise Refusal(
                 "INVALID_FLOWS", f"first_id is {flows.first_id}; {tracker.count} is next", field="first_id"
             )
-        nodes = self._topology.num_nodes  # flows may begin and end at switches, too
+        topology, anywhere = self._topology, self._network.describe().switch_ends
+        ends = topology.num_nodes if anywhere else topology.num_endpoints
         for name in ("src", "dst"):
-            if columns[name].min() < 0 or columns[name].max() >= nodes:
-                raise Refusal("INVALID_FLOWS", f"{name} beyond the {nodes} nodes", field=name)
+            if columns[name].min() < 0 or columns[name].max() >= ends:
+                what = "nodes" if anywhere else "endpoints"
+                raise Refusal("INVALID_FLOWS", f"{name} beyond the {ends} {what}", field=name)
         if min(columns[name].min() for name in ("size_bytes", "delay_ps", "reaction_delay_ps")) < 0:
             raise Refusal("INVALID_FLOWS", "sizes and delays are at least 0", field="size_bytes")
         if flows.has_dependencies:

@@ -155,12 +155,8 @@ def test_what_messages_carry_is_proved_as_it_runs(kind: Collective) -> None:
 
 
 def forgets(sim: Any, collective: Carried) -> Proc:
-    yield from Star().carry(_Spy(sim), _Less(collective))
-
-
-class _Spy:
-    def __init__(self, sim: Any) -> None:
-        self.all_of = sim.all_of
+    less: Any = _Less(collective)
+    yield from Star().carry(sim, less)
 
 
 class _Less:
@@ -260,8 +256,10 @@ def test_where_there_is_none(more: dict[str, Any], says: str) -> None:
         run(Star(), **more)
 
 
-def test_the_reference_engine_has_none_nor_has_a_translation() -> None:
+def test_the_reference_engine_has_none_nor_has_a_translation(tmp_path: Path) -> None:
     with pytest.raises(cosim.CosimError, match="the reference engine has no collectives that code carries"):
         cosim.run(cosim.Scenario(**world(Star())), engine="reference")
+    with pytest.raises(cosim.CosimError, match="code gives the messages of a collective"):
+        cosim.translate(cosim.Scenario(**world(Star())), "msccl", tmp_path / "there")
     with pytest.raises(cosim.CosimError, match="while a run goes on"):
         cosim.prove("in_network", "all_reduce", ranks=4)
