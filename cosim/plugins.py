@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
     from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
+    from cosim.processes.carrier import Carried, Carrier
     from cosim.processes.contract import Driver, ProcessSpec
     from cosim.processes.simulation import Simulation
     from cosim.processes.work import DrivenRanks
@@ -161,6 +162,7 @@ _FROM = {
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
     "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
+    "cosim.processes.carrier": "Carried Carrier",
     "cosim.processes.contract": "Driver ProcessSpec",
     "cosim.processes.simulation": "Simulation",
     "cosim.processes.work": "DrivenRanks",
@@ -210,6 +212,8 @@ __all__ = [
     "Cables",
     "Calibration",
     "Capabilities",
+    "Carried",
+    "Carrier",
     "Collective",
     "CommunicationLibrary",
     "Completions",

@@ -225,6 +225,12 @@ def source_of(scenario: Scenario) -> Source:
             "processes decide while a run goes on, which no other simulator can be told",
             location=scenario.locate("processes") or scenario.locate("jobs"),
         )
+    if scenario.collectives.is_carried:
+        raise ScenarioError(
+            "code gives the messages of a collective while a run goes on, which no other simulator can be told",
+            location=scenario.locate("collectives"),
+            hint="name an algorithm that has a template: ring",
+        )
     built = build(scenario)
     built.network.close()
     return Source(
