@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from pydantic import ValidationError
 
 from cosim.answers import check_answer
 from cosim.context import HERE, Context
@@ -106,7 +107,8 @@ class Planner:
         try:
             chosen = one_algorithm(algorithm, self.context.base)
         except ValueError as error:
-            raise AlgorithmError(f"{collective}: {error}") from None
+            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise AlgorithmError(f"{collective}: {said.removeprefix('Value error, ')}") from None
         return Planner(config.model_copy(update={collective: chosen}), self.context, hosts)
 
     def _make(

@@ -33,7 +33,7 @@ from cosim.processes.work import End, RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.topology.pinned import PinnedPaths
-from cosim.units import NEVER, parse_time
+from cosim.units import NEVER, TOO_LATE, parse_time
 from cosim.workload.millionths import scaled
 
 OWN = "processes"
@@ -144,7 +144,7 @@ class Simulation(CoSimEnvironment, RankWork):
         WorkloadError
             It is negative, or finer than a picosecond.
         """
-        if type(delay) is int and delay >= 0:
+        if type(delay) is int and 0 <= delay * self.unit_ps < NEVER:
             whole: int = delay * self.unit_ps
             return whole
         if isinstance(delay, str):
@@ -160,6 +160,8 @@ class Simulation(CoSimEnvironment, RankWork):
                 f"{delay!r} is finer than a picosecond, which numbers count here",
                 hint="write it as in '0.5us', or open with unit='1s' to count seconds",
             )
+        if exact >= NEVER:
+            raise WorkloadError(f"{delay!r} is later than times go: {TOO_LATE}")
         return round(exact)
 
     def said(self, value: Any, parse: Callable[[Any], int], what: str) -> int:
@@ -170,7 +172,7 @@ class Simulation(CoSimEnvironment, RankWork):
         WorkloadError
             It is neither.
         """
-        if type(value) is int and value >= 0:
+        if type(value) is int and 0 <= value < NEVER:
             whole: int = value
             return whole
         known = self._times.get((what, value))
@@ -181,8 +183,11 @@ class Simulation(CoSimEnvironment, RankWork):
                 )
             except (TypeError, ValueError) as error:
                 raise WorkloadError(f"{what}: {error}") from None
-            if known < 0:
-                raise WorkloadError(f"{what}: {value!r} is below zero")
+            except OverflowError:
+                raise WorkloadError(f"{what}: {value!r} is no number of it") from None
+            if not 0 <= known < NEVER:
+                how = "below zero" if known < 0 else "more than there is room for"
+                raise WorkloadError(f"{what}: {value!r} is {how}")
             if isinstance(value, str):
                 self._times[what, value] = known
         return known
@@ -536,9 +541,13 @@ class Simulation(CoSimEnvironment, RankWork):
         StallError
             Nothing can happen any more, but a process waits for something of the run: says which, and where.
             Or processes go on for ever, and nothing else does.
+        SimulationError
+            A process calls it: it waits by what it yields.
         ValueError
             A time that is not after now.
         """
+        if self.active_process is not None:
+            raise SimulationError(f"{self.active_place} calls run(): a process yields what it waits for")
         self._open()
         interrupted = ""
         if isinstance(until, Event) and until.callbacks is None:
