@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from cosim.network.flows import I32, I64
 from cosim.processes.held import HeldJobs
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import LiveLink, LiveLinks
+from cosim.processes.unsteady import frames_of, unsteady
 from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
 from cosim.processes.work import End, RankWork
 from cosim.registry import nearest
@@ -92,13 +94,16 @@ class Simulation(CoSimEnvironment, RankWork):
         self._times: dict[object, int] = {}
         self._in_vain = 0
         self._seen = (-1, -1, -1)
+        self._sent = -1
+        self._looked_at: set[tuple[CodeType, ...]] = {()}
+        self._said: list[str] = []
         self._state = "new"
 
     def take(
         self,
         replay: Replay,
         topology: Topology,
-        finish: Callable[[Records], Any],
+        finish: Callable[[Records, Sequence[str]], Any],
         job_of: Callable[..., JobInfo | None],
         unit_ps: int = 1,
         held: HeldJobs | None = None,
@@ -205,6 +210,10 @@ class Simulation(CoSimEnvironment, RankWork):
     def number_process(self, process: NumberedProcess) -> int:
         """The number of a process that begins."""
         self._processes[process] = None
+        codes = tuple(frame.f_code for frame in frames_of(process.generator))
+        if codes not in self._looked_at:
+            self._looked_at.add(codes)
+            self._said += [f"process {codes[-1].co_name}: {one}" for one in unsteady(process.generator)]
         self._num_processes += 1
         if self._num_processes % 1024 == 0:  # those that ended: not each by itself, for that would cost each
             self._processes = {one: None for one in self._processes if one is process or one.is_alive}
@@ -576,7 +585,7 @@ class Simulation(CoSimEnvironment, RankWork):
     def so_far(self, interrupted: str = "") -> Any:
         """What happened up to now, as a :class:`cosim.Run`: also after a process has raised."""
         self._open()
-        return self._finish(self._replay.records(interrupted))
+        return self._finish(self._replay.records(interrupted), self._said)
 
     def close(self) -> None:
         """Let go of the network."""
@@ -628,14 +637,22 @@ class Simulation(CoSimEnvironment, RankWork):
         self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
         if before[:2] != self._seen[:2]:
             return
-        sent = self._replay.network.statistics()
-        is_idle = engine.next_ps >= NEVER and sent.flows_started == sent.flows_completed
+        is_idle = engine.next_ps >= NEVER and not self._is_sending()
         if before[2] == self.now_ps or (is_idle and not is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
             others = f", nor {len(alive) - 1} others" if len(alive) > 1 else ""
             what = f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened"
             how = "run(until=TIME) ends the run"
             raise StallError(f"{what}: {alive[-1]} may never end{others}; {how}", self._who_waits())
+
+    def _is_sending(self) -> bool:
+        """Whether anything is on its way that does not wait for a link that is dead."""
+        network = self._replay.network
+        found = network.statistics()
+        before, self._sent = self._sent, int(found.link_bytes.sum())
+        if found.flows_started == found.flows_completed:
+            return False
+        return network.peek() is not None if network.describe().peek else before != self._sent
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
