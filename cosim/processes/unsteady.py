@@ -101,7 +101,7 @@ def _of_call(
 def name_of(called: Any) -> str:
     """``time.perf_counter``; of what is bound, with the name of its class or module."""
     owner = getattr(called, "__self__", None)
-    module = getattr(called, "__module__", None) or getattr(owner, "__name__", "")
+    module = str(getattr(called, "__module__", None) or getattr(owner, "__name__", ""))
     if owner is not None and not isinstance(owner, type) and not hasattr(owner, "__name__"):
         module = type(owner).__module__.partition(".")[0]
         module = "numpy.random" if module == "numpy" else module

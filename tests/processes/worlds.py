@@ -47,7 +47,7 @@ class World:
         self.is_hybrid = draw.random() < 0.25
         # A hybrid's served part has to say when its next completion comes, which congestion doesn't.
         self.network: Any = draw.choice([*PLAIN, "fair_share" if self.is_hybrid else CONGESTION])
-        topology = HOSTS if self.is_hybrid else draw.choice([RING, FABRIC])
+        topology: dict[str, Any] = HOSTS if self.is_hybrid else draw.choice([RING, FABRIC])
         self.scenario: dict[str, Any] = {
             "topology": topology,
             "detection": draw.choice(["0ns", "3us", "40us", "1s"]),

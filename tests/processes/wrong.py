@@ -76,9 +76,7 @@ RIGHT: list[Step] = [
     lambda sim, draw: sim.jobs["first"].iteration(),
     lambda sim, draw: sim.jobs["first"].ended,
     lambda sim, draw: sim.start(JOB, placement=_pair(draw), name=f"job {draw.random()}").ended,
-    lambda sim, draw: (
-        sim.change("npu0 -> npu1", **draw.choice([{"up": True}, {"rate": "1Gbps"}])) or sim.timeout(1)
-    ),
+    lambda sim, draw: sim.change("npu0 -> npu1", rate=draw.choice(["1Gbps", "80Gbps"])) or sim.timeout(1),
     lambda sim, draw: sim.timeout(sim.link("npu1 -> npu2").use > 0.5),
 ]
 WRONG: list[Step] = [
