@@ -16,7 +16,7 @@ def served() -> Iterator[Served]:
         yield Served(stack)
 
 
-SEEDS = [*range(8), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 60)]]
+SEEDS = [*range(4), *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 20)]]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -31,5 +31,5 @@ STARTED = [seed for seed in range(12) if isinstance(World(seed).network, str)]
 @pytest.mark.parametrize(
     "seed", [STARTED[0], *[pytest.param(seed, marks=pytest.mark.slow) for seed in STARTED[1:6]]]
 )
-def test_a_server_that_is_killed_comes_back_to_the_same(seed: int, served: Served) -> None:
-    assert list(differences(seed, served, killed=True)) == []
+def test_a_server_that_is_killed_comes_back_to_the_same(seed: int) -> None:
+    assert list(differences(seed, None, killed=True)) == []
