@@ -29,8 +29,9 @@ from typing import Annotated
 import typer
 
 from cosim.cli import analyse, answers, fit, jobs, partition, report, run, runs, search, serve, topology
-from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended
+from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
+from cosim.cli.trust import asking_first
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
 
@@ -62,24 +63,24 @@ def _root(
 
 
 for _command in (
-    run.run,
-    search.search,
+    asking_first(run.run),
+    asking_first(search.search),
     answers.compare,
     analyse.analyse,
     report.report,
     report.view,
     report.plot,
     answers.schema,
-    jobs.translate,
+    asking_first(jobs.translate),
     answers.prove,
-    topology.topology,
+    asking_first(topology.topology),
     serve.serve,
     serve.conformance,
     jobs.calibrate,
     jobs.profile,
     partition.partition,
-    fit.fit,
-    fit.validate,
+    asking_first(fit.fit),
+    asking_first(fit.validate),
 ):
     app.command()(plugin_errors()(_command))
 app.command("list")(answers.list_names)
@@ -98,6 +99,7 @@ def main() -> None:
                 errors="backslashreplace"
             )  # a lone surrogate in a name; JSON writes it so, too
     keep_when_ended()
+    say_sudden_end()
     code: int | str | None = 0
     try:
         try:

@@ -9,6 +9,10 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import say
+from cosim.topology.graph import Topology
+
+_MOST = 2048
+"""Endpoints whose pairs are looked at."""
 
 
 def topology(
@@ -18,6 +22,12 @@ def topology(
         bool, typer.Option("--links", help="Print every link: number, name, rate, latency.")
     ] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="Print every node: endpoint or switch.")] = False,
+    paths: Annotated[
+        bool,
+        typer.Option(
+            "--paths", help="Print how long paths are, and which link an all-to-all loads most, how much."
+        ),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw it to this SVG file.")
     ] = None,
@@ -38,8 +48,24 @@ def topology(
             rate = format_rate(float(found.link_rate_bps[link]))
             latency = format_time(int(found.link_latency_ps[link]))
             typer.echo(f"  {link:>6}  {found.link_name(link)}  {rate}  {latency}")
+    if paths:
+        typer.echo(_paths(found))
     if out is not None:
         from cosim.files.text import write_text
         from cosim.results.report.fabric_svg import fabric_svg
 
         say(f"drawn: {write_text(out, fabric_svg(found))}")
+
+
+def _paths(topology: Topology) -> str:
+    from cosim.topology.path_lengths import path_lengths
+
+    if topology.num_endpoints == 1:
+        return "paths: none, as there is one endpoint"
+    found = path_lengths(topology, min(topology.num_endpoints, _MOST))
+    among = f" among the first {_MOST} endpoints" if topology.num_endpoints > _MOST else ""
+    return (
+        f"paths{among}: {found.mean:.3f} links on average, {found.most} at most; an all-to-all of s bytes a "
+        f"pair brings {int(found.load[found.busiest])} s to the busiest link, "
+        f"{topology.link_name(found.busiest)}"
+    )

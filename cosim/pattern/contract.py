@@ -26,6 +26,7 @@ from typing import ClassVar
 from cosim.context import Context
 from cosim.errors import AlgorithmError, InputError
 from cosim.pattern.costs import Costs
+from cosim.pattern.group_links import GroupLinks
 from cosim.pattern.template import Collective, Template
 from cosim.registry import find, names
 from cosim.spec import Spec
@@ -49,6 +50,8 @@ class Algorithm(Spec):
     """What it reads is proved for its data, too, though its templates have no chunks."""
     fixed: ClassVar[bool] = False
     """Its messages are what they are: neither sizes nor delays of the section change them."""
+    carried: ClassVar[bool] = False
+    """Code gives its messages while the run goes on (:class:`cosim.plugins.Carrier`): it has no template."""
 
     @classmethod
     def lacks(cls) -> list[str]:
@@ -84,6 +87,25 @@ class Algorithm(Spec):
         """The algorithm for one operation of a group; itself, unless it chooses by size or by place.
 
         ``dims`` are the group's sizes along the topology's dimensions, dimension 0 first; None: no grid.
+        """
+        return self
+
+    def by_links(self) -> bool:
+        """Whether it is made for the links between a group's ranks: then :meth:`on_links` is asked."""
+        return False
+
+    def on_links(
+        self,
+        links: GroupLinks,  # noqa: ARG002 - for those that go by links
+        collective: Collective,  # noqa: ARG002
+        size_bytes: int,  # noqa: ARG002
+    ) -> Algorithm:
+        """The algorithm for one operation of a group that has these links.
+
+        Raises
+        ------
+        AlgorithmError
+            They don't do.
         """
         return self
 

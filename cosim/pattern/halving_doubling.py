@@ -49,7 +49,7 @@ class HalvingDoubling(Algorithm):
         self.check(collective, num_ranks)
         n, steps = num_ranks, num_ranks.bit_length() - 1
         rank = np.arange(n, dtype=np.int64)
-        place = _bit_reversed(rank, steps)
+        place = bit_reversed(rank, steps)
         halving = collective in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER)
         sizes = _sizes(collective, n, size_bytes, costs)
         blocks = [entries(n)]
@@ -89,7 +89,8 @@ def _after(rank: I64, partner: I64) -> I64:
     return np.stack([n + rank - partner, np.full(n, n)], axis=1)
 
 
-def _bit_reversed(rank: I64, bits: int) -> I64:
+def bit_reversed(rank: I64, bits: int) -> I64:
+    """Numbers of so many bits, their bits turned round."""
     out = np.zeros_like(rank)
     for bit in range(bits):
         out |= ((rank >> bit) & 1) << (bits - 1 - bit)

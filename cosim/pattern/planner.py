@@ -15,11 +15,13 @@ from cosim.errors import AlgorithmError
 from cosim.pattern.assemble import alone
 from cosim.pattern.config import CollectiveConfig, one_algorithm
 from cosim.pattern.contract import Algorithm
+from cosim.pattern.group_links import GroupLinks, group_links
 from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
 from cosim.pattern.prove import prove
 from cosim.pattern.template import I32, Collective, Template, has_data
+from cosim.topology.graph import Topology
 from cosim.topology.host_shape import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
@@ -43,9 +45,11 @@ class Planner:
         config: CollectiveConfig | None = None,
         context: Context = HERE,
         hosts: HostShape | None = None,
+        topology: Topology | None = None,
     ) -> None:
         self.config = config if config is not None else CollectiveConfig()
         self._given = self.config, hosts
+        self._topology = topology
         if hosts is not None:
             self.config = self.config.on_hosts(hosts)
         costs = self.config.costs
@@ -53,6 +57,7 @@ class Planner:
         self.context = context
         self._read: dict[Algorithm, Algorithm] = {}
         """Algorithms as their files have them."""
+        self._links: dict[tuple[int, ...], GroupLinks] = {}
         self._plans: dict[tuple[object, ...], Plan] = {}
         self._templates: dict[tuple[object, ...], Template] = {}
         self.unchecked: set[tuple[str, str]] = set()
@@ -69,6 +74,7 @@ class Planner:
         root: int = 0,
         dims: tuple[int, ...] | None = None,
         turn: Turn = FIRST,
+        endpoints: tuple[int, ...] | None = None,
     ) -> Plan:
         """The plan of one operation.
 
@@ -83,19 +89,27 @@ class Planner:
             configuration lists an algorithm for each dimension.
         turn
             Where the plan of the group's operation before this one stopped.
+        endpoints
+            Of the group's ranks, for algorithms that go by links.
 
         Raises
         ------
         AlgorithmError
             The configured algorithm can't do this, or is wrong.
         """
-        key = (collective, num_ranks, size_bytes, root, dims, turn)
+        where = endpoints if self.by_links(collective) else None
+        key = (collective, num_ranks, size_bytes, root, dims, turn, where)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims, turn)
+            plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims, turn, where)
         return plan
 
-    def with_algorithm(self, collective: str, algorithm: str) -> Planner:
+    def by_links(self, collective: Collective) -> bool:
+        """Whether plans of a collective depend on which endpoints its group has."""
+        chosen = self.config.choice(collective)
+        return any(each.by_links() for each in (chosen if isinstance(chosen, tuple) else (chosen,)))
+
+    def with_algorithm(self, collective: str, algorithm: str | Algorithm) -> Planner:
         """A planner of the same section, where an algorithm carries a collective.
 
         Raises
@@ -109,7 +123,7 @@ class Planner:
         except ValueError as error:
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise AlgorithmError(f"{collective}: {said.removeprefix('Value error, ')}") from None
-        return Planner(config.model_copy(update={collective: chosen}), self.context, hosts)
+        return Planner(config.model_copy(update={collective: chosen}), self.context, hosts, self._topology)
 
     def _make(
         self,
@@ -119,18 +133,22 @@ class Planner:
         root: int,
         dims: tuple[int, ...] | None,
         turn: Turn,
+        endpoints: tuple[int, ...] | None,
     ) -> Plan:
         if num_ranks < 1 or size_bytes < 0 or not 0 <= root < num_ranks:
             raise AlgorithmError(
                 f"{collective.value}: {num_ranks} ranks, {size_bytes} bytes, root {root} can't be meant"
             )
         config = self.config
-        chosen = self._placed(config.choice(collective), collective, num_ranks, size_bytes, dims)
+        chosen = self._on_links(config.choice(collective), collective, num_ranks, size_bytes, endpoints)
+        chosen = self._placed(chosen, collective, num_ranks, size_bytes, dims)
         active = -(-config.active_chunks // config.queues)
         if num_ranks == 1:
             phase = Phase(alone(collective, size_bytes), 0, np.zeros((1, 1), np.int32))
             return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues, turn)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
+        if len(algorithms) == 1 and algorithms[0].carried:
+            return self._carried(algorithms[0], collective, num_ranks, size_bytes, turn)
         if all(algorithm.splits for algorithm in algorithms):
             sizes = chunk_sizes(collective, num_ranks, size_bytes, config.splits, self._costs)
         else:  # it has chunks of its own
@@ -157,6 +175,15 @@ class Planner:
             Turn(queues.places(), after),
         )
 
+    def _carried(
+        self, algorithm: Algorithm, collective: Collective, num_ranks: int, size_bytes: int, turn: Turn
+    ) -> Plan:
+        """The plan of what code carries."""
+        algorithm.check(collective, num_ranks)
+        if not algorithm.checks_data:
+            self.unchecked.add((collective.value, algorithm.name))
+        return Plan(collective, num_ranks, size_bytes, algorithm.name, (), 1, 1, turn, algorithm)
+
     def _phases(
         self,
         algorithms: Sequence[Algorithm],
@@ -179,6 +206,29 @@ class Planner:
             )
             made.append(Phase(template, step.queue, groups[dim]))
         return tuple(made)
+
+    def _on_links(
+        self,
+        chosen: Algorithm | tuple[Algorithm, ...],
+        collective: Collective,
+        num_ranks: int,
+        size_bytes: int,
+        endpoints: tuple[int, ...] | None,
+    ) -> Algorithm | tuple[Algorithm, ...]:
+        """What an algorithm that goes by links makes of the group's; on no topology it is what it is."""
+        if num_ranks == 1 or self._topology is None or not self.by_links(collective):
+            return chosen
+        if isinstance(chosen, tuple):
+            raise AlgorithmError(
+                f"collectives.{collective.value} lists algorithms by dimension, and one that goes by links "
+                "carries the whole group: name it alone"
+            )
+        if endpoints is None:
+            raise AlgorithmError(f"{chosen.name} goes by links, and where the group's ranks are isn't known")
+        if endpoints not in self._links:
+            self._links[endpoints] = group_links(self._topology, endpoints)
+        chosen.check(collective, num_ranks)
+        return chosen.on_links(self._links[endpoints], collective, size_bytes)
 
     @staticmethod
     def _placed(

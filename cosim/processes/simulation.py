@@ -20,12 +20,14 @@ from simpy.events import Event
 from cosim.engine.directing import JobOrder
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.plans import By
 from cosim.engine.programs import ReadyJob, check_job
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
 from cosim.engine.under_way import Waiting, under_way
 from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
+from cosim.processes.carrying import Carrying
 from cosim.processes.held import HeldJobs
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import LiveLink, LiveLinks
@@ -121,6 +123,7 @@ class Simulation(CoSimEnvironment, RankWork):
         self._engine.on_told = self._told
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
         self._links = LiveLinks(topology, replay, self._open)
+        self._carrying = Carrying(self, replay, topology)
         for number, job in enumerate(self._engine.jobs):
             self._names.add(job.info.name)
             if not job.info.driven:
@@ -258,6 +261,8 @@ class Simulation(CoSimEnvironment, RankWork):
         if len(events) < len(tickets):
             for number in sorted({*rows["job"].tolist()} & self._by_number.keys()):
                 self._by_number[number].look()
+            for row in rows[rows["met"] >= 0]:
+                self._carrying.arrived(int(row["met"]), int(row["position"]))
 
     def step(self) -> None:
         """Run SimPy's next event, after everything else has gone as far as it may without it."""
@@ -323,7 +328,7 @@ class Simulation(CoSimEnvironment, RankWork):
             durations[at] = scaled(own, self._engine.slowness(first + rank))[0]
         return durations
 
-    def number_collective(self, kind: str, size: int, root: int, algorithm: str) -> int:
+    def number_collective(self, kind: str, size: int, root: int, algorithm: By) -> int:
         """The number of a kind, size, root and algorithm."""
         return self._engine.tables.what(kind, size, root, algorithm)
 

@@ -69,8 +69,16 @@ class Builder:
         place_of: I64 | None = None,
         info: Mapping[str, Any] | None = None,
         hosts: HostShape | None = None,
+        planes: int = 1,
     ) -> Topology:
-        """The topology, routed by ``routing``; ``context`` is what the topology is built in."""
+        """The topology, routed by ``routing``; ``context`` is what the topology is built in.
+
+        Of several ``planes`` each has switches and links of its own, but for scale-up links and switches that
+        have no others; every endpoint has its links in each plane.
+        """
+        if planes > 1:
+            name = f"{planes} planes of {name}"
+            self._copy_planes(planes)
         counts = [len(entry[0]) for entry in self._links]
 
         def column(index: int, dtype: Any) -> Any:
@@ -98,3 +106,24 @@ class Builder:
             scale_up=scale_up if scale_up.any() else None,
             hosts=hosts,
         )
+
+    def _copy_planes(self, planes: int) -> None:
+        """Have everything outside of scale-up domains ``planes`` times."""
+        n = self.num_endpoints
+        copied = np.zeros(len(self.names), np.bool_)
+        for src, dst, *_, scale_up in self._links:
+            if not scale_up:
+                copied[src] = copied[dst] = True
+        copied[:n] = False
+        names = [name for name, many in zip(self.names, copied, strict=True) if not many]
+        number = np.cumsum(~copied) - 1
+        per_plane = int(copied.sum())
+        own = len(names) + np.cumsum(copied) - 1
+        switches = [name for name, many in zip(self.names, copied, strict=True) if many]
+        self.names = [*names, *(f"plane{p}.{name}" for p in range(planes) for name in switches)]
+        links = self._links
+        self._links = []
+        for src, dst, rate_bps, latency_ps, cost, scale_up in links:
+            for plane in range(1 if scale_up else planes):
+                at = np.where(copied, own + plane * per_plane, number)
+                self._links.append((at[src], at[dst], rate_bps, latency_ps, cost, scale_up))

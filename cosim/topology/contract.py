@@ -41,6 +41,10 @@ Latency = Annotated[TimePs, Field(ge=0)]
 """Field type: ``"500ns"``, zero or more, in picoseconds, of one link."""
 
 
+Planes = Annotated[int, Field(ge=1, le=64)]
+"""Field type: how many copies of a fabric stand side by side."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Fabric:
     """What a routing may need to know of the topology it is built for.

@@ -40,7 +40,7 @@ class FatTree(Tree):
 
     def size_about(self) -> int:
         """See :class:`~cosim.topology.contract.TopologySpec`."""
-        return 2 * (self.k**3 // 2 + self.k * self.k // 2 * self.edge_shape()[1])
+        return 2 * (self.k**3 // 2 + self.k * self.k // 2 * self.edge_shape()[1]) * self.planes
 
     def build(self, context: Context) -> Topology:
         """The topology.
@@ -64,5 +64,6 @@ class FatTree(Tree):
             context,
             dims=dims,
             place_of=place_of,
+            planes=self.planes,
             info={"tiers": 3, "oversubscription": self.ratio()},
         )

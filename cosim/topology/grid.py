@@ -24,32 +24,37 @@ from cosim.topology.grid_paths import grid_paths
 from cosim.topology.ranges import check_endpoints
 
 Kind = Literal["Ring", "FullyConnected", "Switch"]
+"""As ASTRA-sim names them."""
+OwnKind = Literal["Torus", "Line"]
+"""A ring where half of the pairs that lie opposite go either way, and a ring that is cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """One dimension: its kind, endpoints along it, and each directed link's rate and latency."""
 
-    kind: Kind
+    kind: Kind | OwnKind
     size: int
     rate_bps: float
     latency_ps: int
 
-    @property
-    def links_per_endpoint(self) -> int:
-        """Directed links of this dimension, per endpoint (a switch's down-link counts for its endpoint)."""
+    def num_links(self, endpoints: int) -> int:
+        """Directed links of this dimension in a grid of so many endpoints."""
         if self.size == 1 and self.kind != "Switch":
             return 0
-        if self.kind == "Ring":
-            return 1 if self.size == 2 else 2
-        return self.size - 1 if self.kind == "FullyConnected" else 2
+        if self.kind == "Line":
+            return endpoints // self.size * (self.size - 1) * 2
+        if self.kind in ("Ring", "Torus"):
+            return endpoints if self.size == 2 else 2 * endpoints
+        return endpoints * (self.size - 1) if self.kind == "FullyConnected" else 2 * endpoints
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DimensionOrdered(Paths):
     """Routing on a grid: dimension 0 is crossed first, then 1, and so on; closed form, no tables.
 
-    On a Ring the shorter way is taken, clockwise (+1) on a tie. Deterministic; the channel plays no part.
+    On a Ring the shorter way is taken, clockwise (+1) on a tie; on a Torus each way by half of the ties, so
+    that an all-to-all loads all links alike. Deterministic; the channel plays no part.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -58,7 +63,7 @@ class DimensionOrdered(Paths):
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`; a grid is connected, so that every path exists."""
         src, dst, channel = check_endpoints(topology, src, dst, channel)
-        counts = [d.links_per_endpoint * topology.num_endpoints for d in self.dimensions]
+        counts = [d.num_links(topology.num_endpoints) for d in self.dimensions]
         first = accumulate(counts, initial=0)
         crossed = [(d.kind, d.size, at) for d, at in zip(self.dimensions, first, strict=False)]
         return grid_paths(crossed, topology.num_endpoints, src, dst)
@@ -74,8 +79,8 @@ def grid_links(dimensions: Sequence[Dimension]) -> tuple[tuple[str, ...], I32, I
 
     Links are numbered dimension by dimension. With N endpoints, the links of one dimension of size n are,
     for a Ring: N clockwise, then N anticlockwise ones (none of the latter where n is 2, as both ways
-    lead to the same neighbour); FullyConnected: n - 1 for each endpoint, by destination; Switch: N up,
-    then N down.
+    lead to the same neighbour); Torus: the same; Line: all up, then all down, line by line; FullyConnected:
+    n - 1 for each endpoint, by destination; Switch: N up, then N down.
     """
     n = math.prod(d.size for d in dimensions)
     ids = np.arange(n, dtype=np.int64)
@@ -94,16 +99,22 @@ def grid_links(dimensions: Sequence[Dimension]) -> tuple[tuple[str, ...], I32, I
             names += [f"{prefix}{i}" for i in range(n // d.size)]
             src += [ids, switch]
             dst += [switch, ids]
-        elif d.kind == "Ring" and d.size > 1:
-            for step in (1, -1)[: d.links_per_endpoint]:
+        elif d.kind in ("Ring", "Torus") and d.size > 1:
+            for step in (1, -1)[: d.num_links(n) // n]:
                 src.append(ids)
                 dst.append(ids + ((here + step) % d.size - here) * stride)
+        elif d.kind == "Line":
+            line = ids // (stride * d.size) * stride + ids % stride
+            along = ids[np.lexsort((here, line))].reshape(-1, d.size)
+            lower, upper = along[:, :-1].ravel(), along[:, 1:].ravel()
+            src += [lower, upper]
+            dst += [upper, lower]
         elif d.kind == "FullyConnected":
             others = np.arange(d.size - 1)[None, :]
             there = others + (others >= here[:, None])
             src.append(np.repeat(ids, d.size - 1))
             dst.append((ids[:, None] + (there - here[:, None]) * stride).ravel())
-        count = d.links_per_endpoint * n
+        count = d.num_links(n)
         rate.append(np.full(count, d.rate_bps))
         latency.append(np.full(count, d.latency_ps, np.int64))
         stride *= d.size
@@ -117,12 +128,14 @@ def grid_links(dimensions: Sequence[Dimension]) -> tuple[tuple[str, ...], I32, I
     )
 
 
-def grid_topology(dimensions: Sequence[Dimension], routing: Paths | None = None) -> Topology:
+def grid_topology(
+    dimensions: Sequence[Dimension], routing: Paths | None = None, name: str | None = None
+) -> Topology:
     """The topology of a grid; routed dimension by dimension unless ``routing`` says otherwise."""
     names, src, dst, rate, latency = grid_links(dimensions)
     sizes = tuple(d.size for d in dimensions)
     return Topology(
-        name=grid_name(dimensions),
+        name=name or grid_name(dimensions),
         num_endpoints=math.prod(sizes),
         node_names=names,
         link_src=src,

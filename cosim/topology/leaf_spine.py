@@ -27,7 +27,7 @@ class LeafSpine(Tree):
 
     def size_about(self) -> int:
         """See :class:`~cosim.topology.contract.TopologySpec`."""
-        return 2 * self.leaves * (self.endpoints_per_leaf + self.spines)
+        return 2 * self.leaves * (self.endpoints_per_leaf + self.spines) * self.planes
 
     def build(self, context: Context) -> Topology:
         """The topology."""
@@ -42,5 +42,6 @@ class LeafSpine(Tree):
             context,
             dims=dims,
             place_of=place_of,
+            planes=self.planes,
             info={"tiers": 2, "oversubscription": self.ratio()},
         )

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from cosim.topology.builder import Builder
-from cosim.topology.contract import Latency, Rate, Routing, TopologySpec
+from cosim.topology.contract import Latency, Planes, Rate, Routing, TopologySpec
 from cosim.topology.graph import I64
 from cosim.topology.hosts import Hosts
 from cosim.topology.routings import EcmpSpec
@@ -33,6 +33,9 @@ class Tree(TopologySpec):
         None, description="Latency of each link between switches; omitted: latency."
     )
     hosts: Hosts | None = Field(None, description="Hosts of several GPUs; omitted: endpoints on their own.")
+    planes: Planes = Field(
+        1, description="Such fabrics side by side; each endpoint (or host) has its links to each."
+    )
     routing: Routing = Field(EcmpSpec(), description="ecmp, dmodk or shortest.")
 
     @abstractmethod
@@ -101,6 +104,6 @@ class Tree(TopologySpec):
             why = "there is one edge switch, so nothing goes up"
             names = ("uplink_rate", "oversubscription", "uplink_latency")
             idle += [(name, why) for name in names if name in self.model_fields_set]
-        if edges == 1 or up == 1:
+        if self.planes == 1 and (edges == 1 or up == 1):
             idle += self.idle_routing("each pair of endpoints has one path only")
         return idle

@@ -27,7 +27,8 @@ KINDS = {
         "requests",
         "serving",
     ],
-    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "imported"],
+    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "tacos", "imported"],
+    "Fabrics": ["dragonfly", "planes", "direct-connect"],
     "Jobs that share a fabric": [
         "two-jobs",
         "unfair-exact",

@@ -9,16 +9,19 @@ import pytest
 from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
+from cosim.pattern.bruck import Bruck
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.dissemination import Dissemination
 from cosim.pattern.double_binary_tree import DoubleBinaryTree
 from cosim.pattern.halving_doubling import HalvingDoubling
+from cosim.pattern.pat import Pat
 from cosim.pattern.prove import prove
 from cosim.pattern.recursive_doubling import RecursiveDoubling
 from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.send_recv import SendRecv
+from cosim.pattern.swing import Swing
 from cosim.pattern.template import Collective, Template
 from cosim.pattern.tree import BinomialTree
 from tests.calls import calls
@@ -259,3 +262,45 @@ def test_large_templates_take_rows_for_ranks_not_for_messages_and_are_proved() -
     assert len(ring.src) < 30_000
     assert direct.num_messages == 512 * 511
     prove(RingAlgorithm().build(AR, 1024, D, COSTS))
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 16, 23, 64])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_brucks_all_gather_takes_log_steps_for_any_number_of_ranks(n: int, reverse: bool) -> None:
+    template = Bruck().build(AG, n, D, COSTS, reverse=reverse)
+    prove(template)
+    steps = (n - 1).bit_length()
+    assert template.num_messages == n * steps
+    assert set(bytes_sent(template)) == {(n - 1) * D}
+    last = n - (1 << (steps - 1))
+    took_ns = E_NS + sum(t(D << k) + E_NS for k in range(steps - 1)) + t(last * D) + E_NS
+    assert set(ends(Bruck(), AG, n, reverse=reverse)) == {took_ns}
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_pat_sends_least_to_the_farthest(n: int) -> None:
+    gather, scatter = (Pat().build(each, n, D, COSTS) for each in (AG, RS))
+    for template, unit in ((gather, D), (scatter, D // n)):
+        prove(template)
+        assert set(bytes_sent(template)) == {(n - 1) * unit}
+        far = np.minimum((template.dst - template.src) % n, (template.src - template.dst) % n)
+        assert set((far * template.bytes)[template.src != template.dst]) == {n // 2 * unit}
+    assert ends(Pat(), AG, n).max() == E_NS + sum(t(D << k) + E_NS for k in range(n.bit_length() - 1))
+
+
+@pytest.mark.parametrize("n", POWERS)
+def test_swing_halves_and_doubles_over_short_ways(n: int) -> None:
+    for kind in (AG, RS, AR):
+        swing, other = (each.build(kind, n, D, Costs(E_NS * 1000)) for each in (Swing(), HalvingDoubling()))
+        prove(swing)
+        # The same messages in the same order as halving and doubling, to other partners.
+        assert (
+            exits_ns(swing, np.zeros(n, np.int64), took).max()
+            == exits_ns(other, np.zeros(n, np.int64), took).max()
+        )
+    template = Swing().build(RS, n, D, COSTS)
+    rows = template.src != template.dst
+    far = ((template.dst - template.src) % n)[rows].reshape(-1, n)
+    near = np.minimum(far, n - far).max(axis=1).tolist()
+    # The paper's distances on a ring: 1, 1, 3, 5, 11, 21 (Jacobsthal's numbers), where there is room.
+    assert near == [min(each, n - each) for each in (1, 1, 3, 5, 11, 21)[: len(near)]]

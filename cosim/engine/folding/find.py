@@ -64,6 +64,8 @@ def find_folding(
         return None, ("ranks wait for each other at shared memory, and one of them is first",)
     if len(np.unique(jobs[0].endpoints)) < len(jobs[0].endpoints):
         return None, ("several ranks sit on one endpoint",)
+    if any(planner.by_links(kind) for kind in COLLECTIVES.values()):
+        return None, ("a collective goes by the links of its group, which nothing shows to be alike",)
     search = _Search(topology, jobs[0], planner)
     if only_if_cheaper and (why := search.is_dear()):
         return None, (why,)

@@ -57,7 +57,7 @@ def dimensions(
         for kind, size, rate, delay in zip(topology, npus_count, bandwidth, latency, strict=True)
     )
     npus = math.prod(npus_count)
-    links = npus * sum(dimension.links_per_endpoint for dimension in found)
+    links = sum(dimension.num_links(npus) for dimension in found)
     if npus > MAX_NPUS or links > MAX_LINKS:
         raise ValueError(
             f"npus_count makes {npus} NPUs with {links} links; {MAX_NPUS} and {MAX_LINKS} are the most"

@@ -98,8 +98,16 @@ class MscclFormat(Format):
             config.splits - 1 and config.splits,
             "one program for the whole; a runtime loops over it",
         )
-        whole = Planner(config.model_copy(update={"splits": 1}), context=source.planner.context)
-        plan = whole.plan(kind, len(group.ranks), operation.size_bytes, root=operation.root, dims=group.dims)
+        one = config.model_copy(update={"splits": 1})
+        whole = Planner(one, source.planner.context, topology=source.topology)
+        plan = whole.plan(
+            kind,
+            len(group.ranks),
+            operation.size_bytes,
+            root=operation.root,
+            dims=group.dims,
+            endpoints=tuple(group.endpoints.tolist()),
+        )
         lowered = lower_plan(plan, name=f"cosim_{plan.algorithm}", protocol=self.protocol)
         for difference in lowered.differences:
             report.approximated(difference, 1)

@@ -108,7 +108,8 @@ class Flattener:
         name = program.naming[at]
         # Where a run says the order, ranks of one program may differ in it: their plans are not shared then.
         of_rank = first if self._start_ps is not None and self.order(lead).open else -1
-        key = id(lead), of_rank, name, len(group.ranks), group.dims
+        endpoints = tuple(group.endpoints.tolist())
+        key = id(lead), of_rank, name, group.dims, endpoints
         known = self._plans.get(key)
         if known is None:
             known = self._plans[key] = {}
@@ -125,6 +126,7 @@ class Flattener:
                         root=operation.root,
                         dims=group.dims,
                         turn=turn,
+                        endpoints=endpoints,
                     )
                     turn = plan.turn
                     known[lead.occurrence[op]] = self._view(plan)
