@@ -53,7 +53,7 @@ def star(sources: int, rate: float, latency_ps: int) -> Topology:
 
 
 def on_wire(control: Control, size: int, mtu: int) -> int:
-    """Bytes of a message with headers within the MTU of each packet, telemetry and a frame of 18 beyond it."""
+    """Bytes of a message: headers are within each packet's MTU, telemetry and a frame of 18 beyond it."""
     header = control.header_bytes
     packets = -(-size // (mtu - header))
     return size + packets * (header + control.telemetry_bytes + 18)
