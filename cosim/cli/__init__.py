@@ -9,6 +9,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``search``       search
 ``answers``      compare, list, prove
 ``analyse``      analyse
+``synthesis``    learn, synthesise
 ``topology``     topology
 ``report``       report, view, plot
 ``jobs``         profile, calibrate, translate
@@ -28,7 +29,20 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import analyse, answers, fit, jobs, partition, report, run, runs, search, serve, topology
+from cosim.cli import (
+    analyse,
+    answers,
+    fit,
+    jobs,
+    partition,
+    report,
+    run,
+    runs,
+    search,
+    serve,
+    synthesis,
+    topology,
+)
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended
 from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
@@ -66,6 +80,8 @@ for _command in (
     search.search,
     answers.compare,
     analyse.analyse,
+    synthesis.learn,
+    synthesis.synthesise,
     report.report,
     report.view,
     report.plot,
