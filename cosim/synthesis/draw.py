@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cosim.errors import InputError
 from cosim.files.import_report import ReportBuilder
 from cosim.synthesis.draw_hidden import drawn_operations, talk_sizes
-from cosim.synthesis.model import Operations, TraceModel
+from cosim.synthesis.model import RankOperations, TraceModel
 from cosim.synthesis.repeat import repeated
 from cosim.units import LARGEST
 from cosim.workload.by_rank import rank_workload
@@ -95,14 +95,14 @@ def synthesise(
         key = number, (0 if model.roles[number].alike else 1 + rank)
         if key not in times:
             times[key] = _times(model, number, drawn[number], np.random.default_rng([seed, 1, *key]))
-        maker = _Maker(model, rank, ranks, share, scale.bytes)
+        maker = _RankMaker(model, rank, ranks, share, scale.bytes)
         operations.append(maker.operations(drawn[number], times[key]))
     workload = rank_workload("synthetic", operations, ReportBuilder())
     check(workload)
     return workload
 
 
-def _drawn(model: TraceModel, seed: int, scale: Scale) -> list[Operations]:
+def _drawn(model: TraceModel, seed: int, scale: Scale) -> list[RankOperations]:
     """Operations of each role."""
     sizes = talk_sizes(model, seed)
     found = []
@@ -116,7 +116,7 @@ def _drawn(model: TraceModel, seed: int, scale: Scale) -> list[Operations]:
     return found
 
 
-def _times(model: TraceModel, number: int, own: Operations, random: np.random.Generator) -> list[int]:
+def _times(model: TraceModel, number: int, own: RankOperations, random: np.random.Generator) -> list[int]:
     """Durations: each list's values in equal shares, in a random order. Where a role's sums are known, of
     several drawings the one that is nearest to them.
     """
@@ -173,7 +173,7 @@ def _share_in_blocks(model: TraceModel) -> float:
     return inside / total if total else 0.0
 
 
-class _Maker:
+class _RankMaker:
     """Makes the operations of one rank."""
 
     def __init__(self, model: TraceModel, rank: int, ranks: int, share: float, times_bytes: float) -> None:
@@ -181,7 +181,7 @@ class _Maker:
         self._share, self._bytes = share, times_bytes
         self._groups: dict[int, tuple[int, ...]] = {}
 
-    def operations(self, own: Operations, times: list[int]) -> tuple[Operation, ...]:
+    def operations(self, own: RankOperations, times: list[int]) -> tuple[Operation, ...]:
         made = []
         for at, number in enumerate(own.kind):
             kind = self._model.kinds[number]

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from cosim.synthesis.model import Band, Hidden, Operations, TraceModel
+from cosim.synthesis.model import Band, Hidden, RankOperations, TraceModel
 
 Way = tuple[int, ...]
 """What all ends of a communication say: whose sizes are drawn from, family, peer, tag, how manieth it is."""
@@ -18,7 +18,7 @@ _NEAR = 64
 
 def drawn_operations(
     model: TraceModel, hidden: Hidden, sizes: dict[Way, int], random: np.random.Generator
-) -> Operations:
+) -> RankOperations:
     """Draw a role's operations; ``sizes`` is what :func:`talk_sizes` gives."""
     return _Drawer(model, hidden, sizes, random).operations()
 
@@ -36,7 +36,7 @@ class _Drawer:
         self._place: dict[int, int] = {}
         self._below: list[int] = []
 
-    def operations(self) -> Operations:
+    def operations(self) -> RankOperations:
         """All of them."""
         talks: dict[int, list[int]] = defaultdict(list)
         waited: dict[int, list[int]] = defaultdict(list)
@@ -130,7 +130,7 @@ class _Drawer:
             if self._level[one] < level and self._model.kinds[self._kinds[one]].kind in computes
         }
 
-    def _columns(self) -> Operations:
+    def _columns(self) -> RankOperations:
         model, count = self._model, len(self._kinds)
         size, peer, tag, root = ([0] * count for _ in range(4))
         for number, (talk, key) in enumerate(
@@ -139,7 +139,7 @@ class _Drawer:
             at = self._place[number]
             size[at], peer[at], tag[at], root[at] = self._sizes[key], talk.peer, talk.tag, talk.root
         times = [kind if model.kinds[kind].kind == "compute" else -1 for kind in self._kinds]
-        return Operations(
+        return RankOperations(
             kind=self._kinds, alike=self._kinds, times=times, size_bytes=size, back=self._back,
             peer=peer, tag=tag, root=root, blocks=[],
         )  # fmt: skip

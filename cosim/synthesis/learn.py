@@ -14,7 +14,7 @@ from cosim.engine.programs import naming
 from cosim.errors import InputError
 from cosim.synthesis.blocks import find_blocks
 from cosim.synthesis.hide import Step, class_steps, hidden_model
-from cosim.synthesis.model import Family, Kind, Operations, Role, TraceModel
+from cosim.synthesis.model import Family, Kind, RankOperations, Role, TraceModel
 from cosim.workload.match_messages import peers
 from cosim.workload.operation import CPU_STREAM, Operation, OpKind
 from cosim.workload.program import Workload
@@ -33,7 +33,7 @@ class LearnedRole:
     """
 
     ranks: list[int]
-    columns: Operations
+    columns: RankOperations
     times_ps: np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
@@ -178,7 +178,7 @@ class _Reader:
         one = self.kinds[kind]
         return one.kind == "collective" or (one.kind == "compute" and one.stream != CPU_STREAM)
 
-    def _blocks(self, columns: Operations) -> list[list[int]]:
+    def _blocks(self, columns: RankOperations) -> list[list[int]]:
         """Rows of blocks, found in what computes: gradients' buckets needn't be alike."""
         lane = [at for at, kind in enumerate(columns.kind) if self.kinds[kind].kind in ("compute", "memory")]
         place = [*lane, len(columns.kind)]
@@ -191,7 +191,7 @@ class _Reader:
                 found.append(ends)
         return found
 
-    def _rank(self, rank: int) -> tuple[Operations, list[int]]:
+    def _rank(self, rank: int) -> tuple[RankOperations, list[int]]:
         number = int(self._workload.program_of[rank])
         operations = self._workload.programs[number].operations
         if number not in self._orders:
@@ -210,7 +210,7 @@ class _Reader:
             towards.append(other - rank)
             tags.append(one.tag)
             roots.append(one.root)
-        columns = Operations(
+        columns = RankOperations(
             kind=kinds, alike=alike, times=[-1] * len(kinds), size_bytes=sizes, back=back, peer=towards,
             tag=tags, root=roots, blocks=[],
         )  # fmt: skip

@@ -13,11 +13,11 @@ from cosim.errors import InputError, Location
 _MOST = 1 << 62
 
 
-class _Part(BaseModel):
+class _Kept(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Kind(_Part):
+class Kind(_Kept):
     """What operations of one name are: ``kind`` and ``collective`` as :class:`cosim.Operation` has them.
 
     ``family`` is the number of a collective's groups in :attr:`TraceModel.families`, else -1. ``all_layers``
@@ -33,7 +33,7 @@ class Kind(_Part):
     all_layers: bool = False
 
 
-class Family(_Part):
+class Family(_Kept):
     """Groups of one shape, none with a rank of another. ``grows``: with more ranks a group gets larger,
     instead of there being more such groups.
     """
@@ -42,7 +42,7 @@ class Family(_Part):
     grows: bool
 
 
-class Operations(_Part):
+class RankOperations(_Kept):
     """A rank's operations in an order in which each waits for earlier ones only; lists are as long.
 
     ``alike`` is equal where names differ in numbers only; ``times`` the number of a list in
@@ -62,7 +62,7 @@ class Operations(_Part):
     blocks: list[list[int]]
 
 
-class Band(_Part):
+class Band(_Kept):
     """Neighbouring levels of a hidden rank, and (kind, operations) of those that compute there.
 
     An operation's level is the longest chain that it ends; it waits for one that is a level lower.
@@ -72,9 +72,9 @@ class Band(_Part):
     kinds: list[tuple[int, int]]
 
 
-class Talk(_Part):
-    """A collective, send, receive or memory access of a hidden rank. ``peer`` is as in :class:`Operations`,
-    ``level`` its own, ``waited`` that of the first computation that waits for it, -1 for none.
+class Talk(_Kept):
+    """A collective, send, receive or memory access of a hidden rank. ``peer`` is as in
+    :class:`RankOperations`, ``level`` its own, ``waited`` that of the first computation that waits for it, -1 for none.
     """
 
     kind: int
@@ -85,7 +85,7 @@ class Talk(_Part):
     waited: int
 
 
-class Hidden(_Part):
+class Hidden(_Kept):
     """A rank's operations as numbers of them, and what it communicates, in order. ``totals_ps`` are all its
     durations on each stream, in two digits.
     """
@@ -95,16 +95,16 @@ class Hidden(_Part):
     talks: list[Talk]
 
 
-class Role(_Part):
+class Role(_Kept):
     """Ranks that do the same. ``alike``: in the same times, too."""
 
     ranks: list[int]
     alike: bool
-    operations: Operations | None = None
+    operations: RankOperations | None = None
     hidden: Hidden | None = None
 
 
-class TraceModel(_Part):
+class TraceModel(_Kept):
     """What is kept of a job's traces.
 
     Attributes

@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 from math import floor
 
-from cosim.synthesis.model import Operations
+from cosim.synthesis.model import RankOperations
 
 Key = tuple[int, int]
 """A place in a block: which operation it is, of those that are alike the how manieth."""
 
 
-def repeated(own: Operations, layers: float) -> Operations:
+def repeated(own: RankOperations, layers: float) -> RankOperations:
     """Operations with ``layers`` times as many blocks, each copy beside the block that it was made from.
 
     What waited for the block before waits for the copy before; what waited for a block from elsewhere waits
@@ -22,7 +22,7 @@ def repeated(own: Operations, layers: float) -> Operations:
 
 
 class _Repeater:
-    def __init__(self, own: Operations, layers: float) -> None:
+    def __init__(self, own: RankOperations, layers: float) -> None:
         self._own, self._layers = own, layers
         self._row: dict[int, tuple[int, int]] = {}
         self._key: dict[int, Key] = {}
@@ -40,7 +40,7 @@ class _Repeater:
         self._emitted: dict[int, list[dict[Key, int]]] = defaultdict(list)
         self._columns: dict[str, list[object]] = defaultdict(list)
 
-    def operations(self) -> Operations:
+    def operations(self) -> RankOperations:
         """All of them."""
         at = 0
         while at < len(self._own.kind):

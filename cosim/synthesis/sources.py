@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from cosim.context import Context
 from cosim.errors import InputError, Location
 from cosim.formats.chakra.folder import rank_files
+from cosim.formats.chakra.groups import GROUPS_FILE
 from cosim.registry import Named
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
@@ -74,14 +75,14 @@ def read_sources(
             if is_chakra[0]
             else "a Chakra trace among PyTorch's",
             location=Location(str(paths[is_chakra.index(not is_chakra[0])])),
-            hint="learn from one job's traces of one kind",
+            hint="learn from one job's traces, of one kind",
         )
     if is_chakra[0]:
-        settings: dict[str, Any] = {
-            "kind": "chakra",
-            "path": str(_one_prefix(paths)),
-            "dependencies": dependencies,
-        }
+        prefix = _one_prefix(paths)
+        settings: dict[str, Any] = {"kind": "chakra", "path": str(prefix), "dependencies": dependencies}
+        groups = prefix.parent / GROUPS_FILE
+        if not prefix.is_dir() and groups.is_file():
+            settings["comm_groups"] = str(groups)
     else:
         settings = {"kind": "pytorch", **_pytorch(paths, gpu)}
     if world_size is not None:

@@ -27,7 +27,7 @@ KINDS = {
         "requests",
         "serving",
     ],
-    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "imported"],
+    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "imported", "synthetic"],
     "Jobs that share a fabric": [
         "two-jobs",
         "unfair-exact",

@@ -102,6 +102,17 @@ def test_an_audit_finds_names_sizes_and_chains_that_were_not_hidden(six: Workloa
     assert audit(six, 20, learn(six))
 
 
+def test_files_of_ranks_are_read_as_their_folder_is(tmp_path: Path) -> None:
+    folder = traces(tmp_path / "traces", layers=1)
+    files = sorted(folder.glob("*.et"))
+    one = read_sources(files, world_size=None, gpu=None, dependencies="all")
+    assert [program.operations for program in one.programs] == [
+        program.operations for program in read(folder).programs
+    ]
+    with pytest.raises(InputError, match="one kind"):
+        read_sources([*files, folder / "comm_groups.json"], world_size=None, gpu=None, dependencies="all")
+
+
 @pytest.mark.parametrize(
     ("ranks", "scale", "words"),
     [
