@@ -10,6 +10,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``search``       search
 ``answers``      compare, list, prove
 ``analyse``      analyse
+``synthesis``    learn, synthesise
 ``topology``     topology
 ``report``       report, view, plot
 ``jobs``         profile, calibrate, translate
@@ -31,7 +32,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cosim.cli import analyse, answers, fit, jobs, new, partition, report, run, runs, search, serve, topology
+from cosim.cli import (
+    analyse,
+    answers,
+    fit,
+    jobs,
+    new,
+    partition,
+    report,
+    run,
+    runs,
+    search,
+    serve,
+    synthesis,
+    topology,
+)
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
 from cosim.cli.trust import asking_first
@@ -88,7 +103,13 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         asking_first(topology.topology),
     ),
     "See what came out": (answers.compare, report.report, report.view, report.plot, analyse.analyse),
-    "Bring a job": (jobs.profile, partition.partition, asking_first(jobs.translate)),
+    "Bring a job": (
+        jobs.profile,
+        partition.partition,
+        asking_first(jobs.translate),
+        synthesis.learn,
+        synthesis.synthesise,
+    ),
     "Trust the answer": (asking_first(fit.validate), asking_first(fit.fit), jobs.calibrate, answers.prove),
     "Connect another simulator": (serve.serve, serve.conformance),
     "Look up": (answers.schema,),
