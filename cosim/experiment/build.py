@@ -66,7 +66,11 @@ def build(scenario: Scenario, made: Made | None = None) -> Built:
         network = made_network(scenario.network, scenario.context)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
-        planner = Planner(scenario.collectives, scenario.context, host_shape(topology))
+        planner = Planner(
+            scenario.collectives,
+            scenario.context,
+            host_shape(topology, scenario.topology),
+        )
     idle = tuple(idle_settings(scenario, topology, jobs))
     return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
 
