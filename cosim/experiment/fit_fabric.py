@@ -54,10 +54,12 @@ class FittedFabric:
 
     def __str__(self) -> str:
         lines = [f"{'size':>24s} {'measured':>12s} {'before':>12s} {'after':>12s}"]
-        for name, size, *times in self.rows:
-            cells = " ".join(f"{format_time(round(one * PS_PER_S)):>12}" for one in times)
-            lines.append(f"{name + ' ' + format_size(size):>24s} {cells}")
-        errors = [np.mean([abs(row[which] / row[2] - 1) for row in self.rows]) for which in (3, 4)]
+        off: list[tuple[float, float]] = []
+        for name, size, measured, before, after in self.rows:
+            times = (f"{format_time(round(one * PS_PER_S)):>12}" for one in (measured, before, after))
+            lines.append(f"{name + ' ' + format_size(size):>24s} {' '.join(times)}")
+            off.append((abs(before / measured - 1), abs(after / measured - 1)))
+        errors = np.mean(off, axis=0)
         lines.append(f"mean error {errors[0]:.1%} before, {errors[1]:.1%} after")
         lines += [f"not told by these sizes, and left as it was: {one}" for one in self.untold]
         step = format_time(self.fabric.step).replace(" ", "")

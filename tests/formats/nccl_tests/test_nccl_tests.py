@@ -12,6 +12,7 @@ from cosim.experiment.fit_fabric import NcclTest, fit_fabric
 from cosim.experiment.scenario import Scenario
 from cosim.formats.nccl_tests.text import read_test
 from cosim.pattern.template import Collective
+from cosim.topology.contract import TopologySpec
 from cosim.topology.fabrics import FabricCosts
 from tests.validation.internode import rows
 
@@ -65,7 +66,8 @@ def test_a_test_is_read_as_it_is_printed(perf: Path) -> None:
     perf.write_text(text(P5[:4] + P5[10:11]))
     found = read_test(perf)
     assert (found.collective, found.ranks, found.hosts) == (Collective.ALL_REDUCE, 16, 2)
-    assert found.times[0] == (1024, pytest.approx(69.2 * US))
+    assert found.times[0][0] == 1024
+    assert found.times[0][1] == pytest.approx(69.2 * US)
     perf.write_text(text([(1 << 30, 3e-3)], 15 / 16))
     assert read_test(perf).collective is Collective.REDUCE_SCATTER
     head = HEAD + "# Collective test starting: all_gather_perf\n"
@@ -92,6 +94,7 @@ def test_numbers_that_made_the_times_are_found_again(known: dict[str, object]) -
     from cosim.experiment.fit_fabric import _seconds
 
     made, costs = hosts(2), FabricCosts.model_validate(known)
+    assert isinstance(made.topology, TopologySpec)
     sizes = (1024, 1 << 28)
     test = NcclTest(Collective.REDUCE_SCATTER, 16, 2, ())
     times = tuple((size, _seconds(made, made.topology, costs, test, size)) for size in sizes)
