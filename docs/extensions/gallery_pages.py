@@ -27,7 +27,14 @@ KINDS = {
         "requests",
         "serving",
     ],
-    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "in-network", "tacos", "imported", "synthetic"],
+    "Collectives and topologies": [
+        "ring-all-reduce",
+        "hierarchical",
+        "in-network",
+        "tacos",
+        "imported",
+        "synthetic",
+    ],
     "Fabrics": ["dragonfly", "planes", "direct-connect"],
     "Jobs that share a fabric": [
         "two-jobs",
