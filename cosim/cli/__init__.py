@@ -10,6 +10,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``answers``      compare, list, prove
 ``analyse``      analyse
 ``topology``     topology
+``topoopt``      topoopt
 ``report``       report, view, plot
 ``jobs``         profile, calibrate, translate
 ``partition``    partition
@@ -28,7 +29,20 @@ from typing import Annotated
 
 import typer
 
-from cosim.cli import analyse, answers, fit, jobs, partition, report, run, runs, search, serve, topology
+from cosim.cli import (
+    analyse,
+    answers,
+    fit,
+    jobs,
+    partition,
+    report,
+    run,
+    runs,
+    search,
+    serve,
+    topology,
+    topoopt,
+)
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended
 from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
@@ -73,6 +87,7 @@ for _command in (
     jobs.translate,
     answers.prove,
     topology.topology,
+    topoopt.topoopt,
     serve.serve,
     serve.conformance,
     jobs.calibrate,
