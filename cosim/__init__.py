@@ -17,6 +17,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take it for true; importing typing would be most of the cost
 if TYPE_CHECKING:
     from cosim.engine.records import Records
+    from cosim.engine.under_way import Waiting
     from cosim.errors import (
         AlgorithmError,
         CausalityError,
@@ -89,6 +90,7 @@ _HOMES = {
     "cosim.experiment.simulate": "Run",
     "cosim.experiment.sweep": "Sweep",
     "cosim.experiment.translate": "Translation translate",
+    "cosim.engine.under_way": "Waiting",
     "cosim.processes.jobs": "RunningJob",
     "cosim.processes.links": "LiveLink",
     "cosim.processes.simulation": "Simulation",
@@ -159,6 +161,7 @@ __all__ = [
     "Translation",
     "UnreachableError",
     "VersionError",
+    "Waiting",
     "Workload",
     "WorkloadError",
     "compare",

@@ -192,3 +192,8 @@ class ServerDiedError(RemoteError):
 
 class DivergenceError(RemoteError):
     """A second time, the same input led elsewhere: a simulator or a run that is not deterministic."""
+
+
+def install_extra(name: str) -> str:
+    """Return the advice that installs cosim's extra ``name``: the package is on no index."""
+    return f"pip install '.[{name}]', in cosim's checkout"

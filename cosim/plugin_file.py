@@ -32,6 +32,7 @@ from pydantic.errors import PydanticUserError
 
 from cosim.errors import CosimError, InputError, Location
 from cosim.files.reads import PLUGINS, are_current, reading
+from cosim.files.trust import check_file
 
 _LONGEST_NAME = 255
 """Bytes of a file's name (Linux, macOS): asking for a longer one is an error of the system's."""
@@ -112,6 +113,7 @@ def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
         raise ValueError(f"there is no file {path}\n  plugin: FILE.py:CLASS, relative to the scenario")
     place = path.resolve()
     if place not in _RUNS or not _RUNS[place].is_current():
+        check_file(place)
         _RUNS[place] = _run(place)
     return _RUNS[place].module, name, path
 

@@ -98,9 +98,20 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'ring'?"``, or nothing where nothing is near."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """``"; did you mean 'ring'?"``, or nothing where nothing is near.
+
+    Capitals and the kind of dash don't count. Where names begin with ``name``, the first three are meant:
+    ``H100`` is one of several.
+    """
+    plain = {_plain(other): other for other in known}
+    close = [plain[key] for key in sorted(plain) if len(name) > 1 and key.startswith(_plain(name))][:3]
+    if not close:
+        close = [plain[key] for key in difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=0.6)]
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-").replace(" ", "-")
 
 
 def find(group: str, name: str) -> Any:

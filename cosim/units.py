@@ -169,7 +169,9 @@ def parse_rate(value: str | int | float) -> float:
     number, unit = _split(str(value), "rate", "'100Gbps' or '50GB/s'")
     scale = _BYTE_RATE.get(unit) or _RATE.get(unit.lower())
     if scale is None:
-        raise ValueError(f"{value!r} needs a rate unit (Gbps, GB/s, GiB/s ...), as in '100Gbps'")
+        bits = f"{unit}bps"
+        meant = f"; did you mean '{value}bps'?" if unit and bits.lower() in _RATE else ", as in '100Gbps'"
+        raise ValueError(f"{value!r} needs a rate unit (Gbps, GB/s, GiB/s ...){meant}")
     if number <= 0:
         raise ValueError(f"{value!r} is not a rate above zero")
     if number * scale > 10**30:

@@ -43,8 +43,9 @@ from cosim.cli import (
     topology,
     topoopt,
 )
-from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended
+from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
+from cosim.cli.trust import asking_first
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
 
@@ -76,25 +77,25 @@ def _root(
 
 
 for _command in (
-    run.run,
-    search.search,
+    asking_first(run.run),
+    asking_first(search.search),
     answers.compare,
     analyse.analyse,
     report.report,
     report.view,
     report.plot,
     answers.schema,
-    jobs.translate,
+    asking_first(jobs.translate),
     answers.prove,
-    topology.topology,
-    topoopt.topoopt,
+    asking_first(topology.topology),
+    asking_first(topoopt.topoopt),
     serve.serve,
     serve.conformance,
     jobs.calibrate,
     jobs.profile,
     partition.partition,
-    fit.fit,
-    fit.validate,
+    asking_first(fit.fit),
+    asking_first(fit.validate),
 ):
     app.command()(plugin_errors()(_command))
 app.command("list")(answers.list_names)
@@ -113,6 +114,7 @@ def main() -> None:
                 errors="backslashreplace"
             )  # a lone surrogate in a name; JSON writes it so, too
     keep_when_ended()
+    say_sudden_end()
     code: int | str | None = 0
     try:
         try:

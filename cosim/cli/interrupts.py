@@ -7,12 +7,16 @@ ignored in ...", and goes on. An interrupt that comes just there would be lost: 
 from __future__ import annotations
 
 import _thread
+import inspect
+import os
 import signal
 import sys
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+from cosim.cli.say import say
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -26,6 +30,25 @@ def is_of_an_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def say_sudden_end() -> None:
+    """Have ``os._exit`` in this process say who called it, and never look like success.
+
+    What ends a process from C, or has the function from elsewhere, is not seen.
+    """
+    end, own = os._exit, os.getpid()
+
+    def told(status: int) -> NoReturn:
+        if os.getpid() == own:  # what is forked ends so, as it should
+            frame = inspect.currentframe()
+            caller = frame.f_back if frame is not None else None
+            where = "" if caller is None else f"{caller.f_code.co_filename}:{caller.f_lineno}: "
+            say(f"error: {where}calls os._exit({status}), which ended cosim; nothing more is written")
+            status = status or 1
+        end(status)
+
+    os._exit = told
 
 
 def keep_when_ended() -> None:

@@ -125,6 +125,15 @@ Check = Annotated[
         "--check", help="Check that no link of the run delivered more than its rate times the time."
     ),
 ]
+Isolate = Annotated[
+    str | None,
+    typer.Option(
+        "--isolate",
+        metavar="LIMITS",
+        help="Run in a process beside this one that must come to its end, within "
+        "'{timeout: 10min, memory: 8GB}'; {} is no limit.",
+    ),
+]
 Again = Annotated[bool, typer.Option("--again", help="Run again what the store has.")]
 
 # cosim runs

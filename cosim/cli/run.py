@@ -47,8 +47,13 @@ def run(
     allow_large: options.AllowLarge = False,
     overwrite: options.Overwrite = False,
     check: options.Check = False,
+    isolated: options.Isolate = None,
 ) -> None:
     """Run a scenario, or a sweep of runs, and print the result."""
+    if isolated is not None:
+        from cosim.cli.isolate import isolate
+
+        isolate(isolated)
     if scenario is not None and not scenario.exists():
         from cosim.files.located_yaml import read
 

@@ -10,6 +10,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import say
+from cosim.cli.trust import asking_first
 
 if TYPE_CHECKING:
     from cosim.experiment.store.runs import RunStore
@@ -76,6 +77,7 @@ def prune(
 
 
 @app.command()
+@asking_first
 def check(store: options.StoreHere, where: options.Where = None, sample: options.Sample = 20) -> None:
     """Run some stored runs again, drawn at random, and compare digests; ends with 1 if one differs."""
     from cosim.experiment.store.check import check_sample

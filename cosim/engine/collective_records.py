@@ -111,7 +111,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         op: int,
     ) -> CollectiveRecord:
         group, job = self._comms[comm].group, self._jobs[self._comms[comm].job]
-        planned = self._plans[plan].plan
+        planned = self._plans[plan]
         operation = job.program(int(self._numbers[rank])).operations[op]
         return CollectiveRecord(
             job=job.number,
@@ -119,7 +119,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
             op=number,
             name=operation.name,
             collective=operation.collective,
-            algorithm=planned.algorithm,
+            algorithm=planned.plan.algorithm,
             ranks=group.ranks,
             size_bytes=operation.size_bytes,
             messages=planned.num_messages,

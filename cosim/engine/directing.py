@@ -68,7 +68,7 @@ class Directing:
 
     def arrive(self, jobs: Sequence[ReadyJob], now: int) -> None:
         """Jobs arrive now."""
-        self._carry_out(self._director.arrived([job.number for job in jobs], now), now)
+        self.carry_out(self._director.arrived([job.number for job in jobs], now), now)
 
     def _start_of(self, rank: int, now: int) -> int:
         """When a rank may begin its next iteration; now, where it is through with all."""
@@ -89,23 +89,28 @@ class Directing:
         """A rank is through."""
         self._left[job].discard(rank)
         if not self._left[job]:
-            self._carry_out(self._director.ended(job, now), now)
+            self.carry_out(self._director.ended(job, now), now)
 
-    def _carry_out(self, orders: Sequence[JobOrder], now: int) -> None:
-        engine = self._engine
+    def carry_out(self, orders: Sequence[JobOrder], now: int) -> None:
+        """Do as jobs are ordered."""
         for order in orders:
             job = self._jobs[order.job]
-            if order.channel is not None:
-                job.channel = order.channel
-            if order.priority is not None and order.priority != job.info.priority:
-                job.info = replace(job.info, priority=order.priority)
-                engine.forget_traits(order.job)
+            tell(self._engine, job, order)
             if order.endpoints is not None:
                 job.settle(np.ascontiguousarray(order.endpoints, np.int32), now)
                 self._prepare(job)
             if order.endpoints is not None or order.channel is not None:
-                engine.bind_anew(order.job)
+                self._engine.bind_anew(order.job)
             if order.endpoints is not None:
-                first = engine.tables.rank0[order.job]
+                first = self._engine.tables.rank0[order.job]
                 self._left[order.job] = {*range(first, first + job.info.workload.world_size)}
-                engine.begin(order.job, now)
+                self._engine.begin(order.job, now)
+
+
+def tell(engine: Engine, job: ReadyJob, order: JobOrder) -> None:
+    """Have a job's messages to come have another priority, or added to their channels."""
+    if order.channel is not None:
+        job.channel = order.channel
+    if order.priority is not None and order.priority != job.info.priority:
+        job.info = replace(job.info, priority=order.priority)
+        engine.forget_traits(order.job)

@@ -138,20 +138,39 @@ class RankDriver:
         peer: int,
     ) -> int:
         """Have a rank, on ``src``, send to an endpoint, where nobody has to ask for it: the ticket."""
-        engine, ends = self.engine, (job, src, dst, channel)
-        free = self._free.get(ends)
-        if free is None:
-            free = self._free[ends] = []
-        binding = free.pop() if free else self._bind(*ends[:3], size, channel)
-        if self._sizes[binding] != size:
-            engine.resize_message(binding, size)
-            self._sizes[binding] = size
+        engine = self.engine
+        free, binding = self._lend(job, src, dst, size, channel)
         ready: Any = engine.jobs[job]
         traits = 0 if priority == ready.info.priority else ready.class_of(priority)
         rank = engine.tables.rank0[job] + rank
         ticket = self._issue(rank, kernel.OP_TRANSFER, like, 0, size, binding, traits, peer, 0)
         self._returns[ticket] = free, binding
         return ticket
+
+    def carry(
+        self, job: int, met: int, src: int, dst: int, size: int, channel: int, rank: int, number: int
+    ) -> int:
+        """Start the ``number``-th flow of a rendezvous that code carries, between nodes: the ticket.
+
+        ``rank`` is the lowest of its group.
+        """
+        free, binding = self._lend(job, src, dst, size, channel)
+        key_low = rank << 44 | number
+        ticket = int(kernel.carry_flow(self.engine.columns, self.engine.instant(), met, binding, key_low))
+        self._returns[ticket] = free, binding
+        return ticket
+
+    def _lend(self, job: int, src: int, dst: int, size: int, channel: int) -> tuple[list[int], int]:
+        """A binding of a message of this size that is not under way, and where it goes back to."""
+        ends = job, src, dst, channel
+        free = self._free.get(ends)
+        if free is None:
+            free = self._free[ends] = []
+        binding = free.pop() if free else self._bind(*ends[:3], size, channel)
+        if self._sizes[binding] != size:
+            self.engine.resize_message(binding, size)
+            self._sizes[binding] = size
+        return free, binding
 
     def message(self, job: int, rank: int, peer: int, size: int, tag: int, like: int, *, sends: bool) -> int:
         """Post one end of a message between ranks: the ticket."""

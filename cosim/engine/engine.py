@@ -316,6 +316,17 @@ class Engine:
         first = int(row["pace0"]) + iteration % job.slots.count * int(program["ops"])
         columns.pace[first + op] = scaled(own, slowness)
 
+    def leave_carried(self, met: int, position: int) -> None:
+        """A rank is done now with a rendezvous that code carries.
+
+        Raises
+        ------
+        AlgorithmError
+            It has not come yet.
+        """
+        if kernel.leave_carried(self.columns, self.instant(), met, position) == kernel.TOO_EARLY:
+            self._too_early()
+
     def slow_down(self, job: int, rank: int, millionths: int) -> None:
         """What a job's rank begins to compute from now on takes longer, or as long as before."""
         number = self.tables.rank0[job] + rank

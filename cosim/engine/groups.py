@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,6 +36,13 @@ class Planned:
 
     plan: Plan
     simulated: Plan
+    carried: list[int] = field(default_factory=list)
+    """Messages of each time that code carried it."""
+
+    @property
+    def num_messages(self) -> int:
+        """Of one time; where code carries it, the mean."""
+        return self.plan.num_messages if not self.carried else round(sum(self.carried) / len(self.carried))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,6 +65,8 @@ class Groups:
         self.comms: list[Comm] = []
         self.planned: list[Planned] = []
         self.bindings: dict[int, BoundTable] = {}
+        self.carries = False
+        """Whether somebody is told of what code carries."""
         self.on_bind: Callable[[int, BoundTable], None] | None = None
         """Told of each new binding."""
         self._comms: dict[tuple[int, tuple[int, ...], Naming], Comm] = {}
@@ -175,10 +184,14 @@ class Groups:
             )
         kernel.add_plan(self._columns, comm.number, what, turn, made)
 
+    def count_carried(self, met: int, messages: int) -> None:
+        """A collective that code carried sent so many messages."""
+        self.planned[int(self._columns.rendezvous["plan"][met])].carried.append(messages)
+
     def _bind(self, comm: Comm, planned: Planned) -> int:
         """Write a plan on a group into the columns; its number."""
         columns, plan = self._columns, planned.simulated
-        phases = len(plan.chunks[0])
+        phases = len(plan.chunks[0]) if plan.chunks else 0
         made = np.zeros(1, record("plan"))
         parts = np.zeros(len(plan.chunks) * phases, record("part"))
         instances = 0
@@ -197,6 +210,9 @@ class Groups:
         made["active"], made["queues"], made["instances"] = plan.active, queues, instances
         made["part0"] = columns.append("parts", parts)
         made["free"], made["words"] = NONE, words
+        made["carried"] = plan.carrier is not None
+        if plan.carrier is not None and not self.carries:
+            raise SimulationError(f"{plan.algorithm} is carried by a process, which this replay has none of")
         turn = planned.plan.turn
         if turn not in self._turns:
             self._turns[turn] = len(self._turn_of)

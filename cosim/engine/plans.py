@@ -9,11 +9,15 @@ from cosim.engine.programs import COLLECTIVES, Group
 from cosim.errors import AlgorithmError, WorkloadError
 from cosim.kernel import kernel
 from cosim.network.flows import FlowTable
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.plan import FIRST, Plan, Turn
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Template
 from cosim.units import NEVER
 from cosim.workload.program import Operation
+
+By = str | Algorithm
+"""What carries a collective: a name, or the algorithm itself; empty: as the run has it."""
 
 
 class Plans:
@@ -21,10 +25,10 @@ class Plans:
 
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
-        self._others: dict[tuple[str, str], Planner] = {}
+        self._others: dict[tuple[str, By], Planner] = {}
         self._folded: dict[tuple[int, Grid], Plan] = {}
 
-    def whole(self, operation: Operation, group: Group, turn: Turn = FIRST, algorithm: str = "") -> Plan:
+    def whole(self, operation: Operation, group: Group, turn: Turn = FIRST, algorithm: By = "") -> Plan:
         """The plan of a group's operation, carried by an algorithm, or as the run has it.
 
         Raises
@@ -50,7 +54,7 @@ class Plans:
             turn=turn,
             endpoints=tuple(group.endpoints.tolist()),
         )
-        phases = len(plan.chunks[0])
+        phases = len(plan.chunks[0]) if plan.chunks else 0
         if len(plan.chunks) * phases > kernel.REQUEST_PART:
             raise AlgorithmError(
                 f"operation {operation.name!r}: {len(plan.chunks)} chunks of {phases} phases are more than "
@@ -59,7 +63,7 @@ class Plans:
             )
         return plan
 
-    def _by(self, collective: str, algorithm: str) -> Planner:
+    def _by(self, collective: str, algorithm: By) -> Planner:
         if not algorithm:
             return self._planner
         if (collective, algorithm) not in self._others:

@@ -19,7 +19,7 @@ from simpy.core import Infinity
 
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.columns import NONE
-from cosim.engine.directing import Directing, Director
+from cosim.engine.directing import Directing, Director, JobOrder, tell
 from cosim.engine.driven import DrivenJob, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
@@ -240,6 +240,28 @@ class Replay:
     def engine(self) -> Engine:
         """The engine."""
         return self._engine
+
+    def order(self, order: JobOrder) -> None:
+        """Have a job do as it is ordered from now on; begin, only where somebody directs jobs."""
+        if self._directing is not None and order.endpoints is not None:
+            self._directing.carry_out([order], self._now())
+            return
+        tell(self._engine, self._jobs[order.job], order)
+        if order.channel is not None:
+            self._engine.bind_anew(order.job)
+
+    def pause(self, number: int) -> int:
+        """Have a job's ranks begin no iteration that none of them has begun: how many those are."""
+        begun = int(self._engine.rows(number)["iteration"].max()) + 1
+        self._engine.columns.jobs["iterations"][number] = begun
+        return begun
+
+    def resume(self, number: int, *, begins: bool) -> None:
+        """Have a job that was paused go on now; ``begins``: unless its start is to come."""
+        info, now = self._jobs[number].info, self._now()
+        self._engine.columns.jobs["iterations"][number] = info.iterations
+        if begins and info.start_ps <= now:
+            self._engine.begin(number, now)
 
     def shorten(self, number: int, iterations: int) -> None:
         """Have a job be over after fewer iterations, of which none is less than those begun."""

@@ -11,6 +11,7 @@ import numpy as np
 from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.driven import MOST_CLASSES
 from cosim.engine.flow_log import FlowLog
+from cosim.engine.plans import By
 from cosim.engine.ports import meetings_of
 from cosim.engine.program_columns import TableColumns, most_rows, source_of
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
@@ -21,7 +22,7 @@ from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, flat_table
 from cosim.workload.program import Operation, OpKind, Workload
 
-What = tuple[str, int, int, str]
+What = tuple[str, int, int, By]
 """A collective's kind, size and root, and what carries it."""
 _FEWEST_ISSUED = 256
 _OF_RANKS = "cells", "slots", "lanes", "members", "ports"
@@ -52,7 +53,7 @@ class Tables:
         self._flow_log = flow_log
         self.jobs: list[ReadyJob] = []
         self.whats: dict[What, int] = {}
-        self.algorithms: dict[int, str] = {}
+        self.algorithms: dict[int, By] = {}
         """The algorithm that a collective asks for, by the collective's number."""
         self.messages = MessageTable()
         self._groups: list[dict[int, tuple[tuple[Operation, Naming], ...]]] = []
@@ -72,7 +73,7 @@ class Tables:
         else:
             self._ranks(job, self._programs(job))
 
-    def what(self, collective: str, size_bytes: int, root: int, algorithm: str = "") -> int:
+    def what(self, collective: str, size_bytes: int, root: int, algorithm: By = "") -> int:
         """The number of a kind, size and root of collectives; and of what carries it, where it says so."""
         key = collective, size_bytes, root, algorithm
         number = self.whats.setdefault(key, len(self.whats))

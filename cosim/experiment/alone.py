@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from cosim.engine.records import Records
 from cosim.engine.replay import replay
-from cosim.experiment.build import build
+from cosim.experiment.build import Built, build
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.simulate import simulate
+from cosim.experiment.simulate import Run, simulate
 from cosim.results.summary import BACKGROUND, iteration_times, mean_iterations
 
 
@@ -30,16 +31,26 @@ def run_alone(scenario: Scenario) -> dict[str, float]:
         if kind == BACKGROUND and {*kinds} != {BACKGROUND}:
             continue
         built = build(scenario)  # a network is used once
-        job = replace(built.jobs[number], start_ps=0)
-        records = replay(
-            built.topology, built.network, [job], built.planner, release=scenario.release, seed=scenario.seed
-        )
+        records = _by_itself(scenario, replace(built, jobs=(replace(built.jobs[number], start_ps=0),)))
         if records.interrupted:
             raise KeyboardInterrupt
         times = iteration_times(records.iteration_end_ps[0], 0)
         if len(times):
-            found[job.name] = float(np.mean(times))
+            found[records.jobs[0].name] = float(np.mean(times))
     return found
+
+
+def _by_itself(scenario: Scenario, built: Built) -> Records:
+    """The run of one job."""
+    if scenario.collectives.is_carried:
+        from cosim.experiment.open import simulation
+
+        with simulation(scenario, built) as sim:
+            run: Run = sim.run()
+            return run.records
+    return replay(
+        built.topology, built.network, built.jobs, built.planner, release=scenario.release, seed=scenario.seed
+    )
 
 
 def run_unscheduled(scenario: Scenario) -> dict[str, float]:

@@ -51,8 +51,10 @@ Made = dict[str, list[Workload]]
 """Workloads that were built and checked, by what they were built of."""
 
 
-def build(scenario: Scenario, made: Made | None = None) -> Built:
+def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -> Built:
     """Make everything that the scenario names; but for workloads in ``made``, where new ones are added.
+
+    Jobs that are ``held`` get endpoints when they begin.
 
     Raises
     ------
@@ -60,7 +62,9 @@ def build(scenario: Scenario, made: Made | None = None) -> Built:
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
     topology = with_changes(scenario, fabric(scenario))
-    jobs = with_memory(scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made)))
+    jobs = with_memory(
+        scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made, held=held))
+    )
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
         network = made_network(scenario.network, scenario.context)
@@ -149,7 +153,7 @@ def _check_lag(workload: Workload, iterations: int) -> None:
         )
 
 
-def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[JobInfo, ...]:
+def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bool) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
     wishes = list(_wishes(scenario, made))
     asked = [scenario.jobs[wish.number] for wish in wishes]
@@ -162,8 +166,8 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None) -> tuple[Jo
         topology.num_endpoints,
         domains=near,
         scale_up=host_domains(topology),
-        # With a queue, each is looked at on an empty cluster: where it sits is known when it starts.
-        share_endpoints=scenario.share_endpoints or scenario.queue is not None,
+        # Where they wait, each is looked at on an empty cluster: where it sits is known when it starts.
+        share_endpoints=scenario.share_endpoints or scenario.queue is not None or held,
         context=scenario.context,
         locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
     )

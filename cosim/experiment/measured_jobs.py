@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, install_extra
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, load
 from cosim.gpu.calibrate import gpu_values
@@ -133,7 +133,7 @@ class Validation:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise InputError("a figure needs matplotlib", hint="pip install 'cosim-net[figures]'") from error
+            raise InputError("a figure needs matplotlib", hint=install_extra("plot")) from error
         figure = Figure(figsize=(5, 5))
         axes = figure.add_subplot(xscale="log", yscale="log", xlabel="measured s", ylabel="simulated s")
         measured = [job.seconds for job in self.jobs]

@@ -19,12 +19,15 @@ from cosim.experiment.engines import engine_for
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import Job, Scenario, from_document
 from cosim.experiment.settings import Changes
+from cosim.experiment.shared_cluster import PossiblePlacements
 from cosim.experiment.simulate import finished, release_of
 from cosim.experiment.watch import watched
 from cosim.files.located_yaml import Document, read
+from cosim.processes.held import HeldJobs
 from cosim.processes.simulation import Simulation
 from cosim.topology.changes import LinkChanges
 from cosim.topology.graph import Topology
+from cosim.topology.pinned import PinnedPaths
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.written import plain
@@ -37,6 +40,7 @@ def open(  # noqa: A001
     unit: str = "1ps",
     messages: bool = False,
     changes_links: bool = False,
+    held: bool = False,
 ) -> Simulation:
     """A run that SimPy's processes take part in.
 
@@ -51,7 +55,10 @@ def open(  # noqa: A001
     messages
         Keep every message.
     changes_links
-        Processes may change links: :meth:`Simulation.change`.
+        Processes may change links, routes, paths and controls: :meth:`Simulation.change`.
+    held
+        Jobs of the scenario only arrive at their start; processes say when they begin, and where:
+        ``job.begin(sim.room(job))``.
 
     Returns
     -------
@@ -91,14 +98,20 @@ def open(  # noqa: A001
                 f"processes start jobs by themselves, beside which there is no {kind}",
                 location=scenario.locate(kind),
             )
-    built = build(scenario)
+    if held and any(job.is_driven for job in scenario.jobs):
+        raise ScenarioError(
+            "a job that a process drives is held by that process", location=scenario.locate("jobs")
+        )
+    built = build(scenario, held=held)
     try:
         unit_ps = parse_time(unit)
     except ValueError as error:
         raise InputError(f"unit: {error}") from None
     if unit_ps < 1:
         raise InputError(f"unit: {unit!r} is no time")
-    return simulation(scenario, built, messages=messages, unit_ps=unit_ps, changes_links=changes_links)
+    return simulation(
+        scenario, built, messages=messages, unit_ps=unit_ps, changes_links=changes_links, held=held
+    )
 
 
 def simulation(
@@ -108,13 +121,14 @@ def simulation(
     messages: bool = False,
     unit_ps: int = 1,
     changes_links: bool = False,
+    held: bool = False,
     progress: Callable[[ProgressInfo], None] | None = None,
 ) -> Simulation:
     """A simulation of what was built."""
     topology = built.topology
     if changes_links:
         topology = _changing(scenario, built)
-    record = scenario.record
+    record, holds = scenario.record, HeldJobs() if held else None
     replay = Replay(
         topology,
         built.network,
@@ -125,30 +139,43 @@ def simulation(
         record_messages=messages or record.messages is not False,
         record_operations=None if record.operations == "all" else record.operations,
         progress=progress,
+        director=holds,
         watched=watched(scenario, built),
         spill=None if record.spill is None else scenario.base / record.spill,
         environment=Simulation,
     )
     sim: Any = replay.environment
     job_of = partial(_job, scenario, topology)
-    sim.take(replay, topology, partial(finished, scenario, built), job_of, unit_ps)
+    sim.take(
+        replay,
+        topology,
+        partial(finished, scenario, built),
+        job_of,
+        unit_ps,
+        holds,
+        PossiblePlacements(scenario, built),
+        has_priorities=scenario.network.shares_by_priority(),
+    )
     return sim  # type: ignore[no-any-return]
 
 
 def _changing(scenario: Scenario, built: Built) -> Topology:
     """The topology, whose links processes change."""
-    can = built.network.describe()
-    if not can.live_changes:
+    lacks = [part for part in built.network.parts() if not part.describe().live_changes]
+    if lacks:
+        can = "congestion_unaware, congestion_aware, fair_share and congestion have, also served"
+        told = "; what it is told of when it starts are the scenario's events" if lacks[0].elsewhere else ""
         raise ScenarioError(
-            f"{can.name} has no links that change while it runs",
+            f"{lacks[0].describe().name} has no links that change while it runs{told}",
             location=scenario.locate("network"),
-            hint="congestion_unaware, congestion_aware, fair_share and congestion have",
+            hint=can,
         )
     if built.topology.changes is not None:
         raise ScenarioError(
             "links change by events or by processes, not by both", location=scenario.locate("events")
         )
-    return replace(built.topology, changes=LinkChanges((), scenario.detection))
+    topology, changes = built.topology, LinkChanges((), scenario.detection)
+    return replace(topology, changes=changes, routing=PinnedPaths(topology.routing))
 
 
 def _job(

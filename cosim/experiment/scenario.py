@@ -37,6 +37,7 @@ from cosim.experiment.mistakes import scenario_error
 from cosim.faults.event import Event
 from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
+from cosim.files.trust import check_document
 from cosim.memory.contract import MemorySpec
 from cosim.network.named import NetworkName
 from cosim.pattern.config import CollectiveConfig
@@ -275,6 +276,11 @@ class Scenario(Spec):
         return [*self.processes, *(job.workload for job in self.jobs if isinstance(job.workload, Driver))]
 
     @property
+    def has_processes(self) -> bool:
+        """Whether processes take part in the run: those of :attr:`live`, or carriers of collectives."""
+        return bool(self.live) or self.collectives.is_carried
+
+    @property
     def files(self) -> list[Path]:
         """The files that it was read from."""
         return [Path(self.source)] if self.source else []
@@ -385,6 +391,7 @@ def from_document(
     changes: Mapping[str, Any] | Iterable[str] = (),
 ) -> Scenario:
     """A scenario from located YAML; ``name`` is used where it has none of its own."""
+    check_document(document, base)
     if isinstance(changes, Mapping):
         settings.apply_values(document, changes)
     else:

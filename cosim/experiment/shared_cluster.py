@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from cosim.cluster.arrange import Request, seats
 from cosim.cluster.contract import I32
@@ -14,6 +15,7 @@ from cosim.experiment.build import Built
 from cosim.experiment.place import at
 from cosim.experiment.profiles import profiles
 from cosim.experiment.scenario import Scenario
+from cosim.topology.graph import I64
 from cosim.topology.pinned import PinnedPaths
 from cosim.topology.scale_up import host_domains
 
@@ -40,7 +42,7 @@ def shared_cluster(scenario: Scenario, built: Built) -> tuple[Built, Cluster | N
         for job, profile in zip(built.jobs, known, strict=True)
     ]
     candidates = (
-        _PossiblePlacements(scenario, built) if queue is not None and not scenario.share_endpoints else None
+        PossiblePlacements(scenario, built) if queue is not None and not scenario.share_endpoints else None
     )
     return built, Cluster(jobs, built.topology, queue, scheduler, candidates)
 
@@ -72,7 +74,7 @@ def check_scheduler(scenario: Scenario, built: Built) -> None:
         )
 
 
-class _PossiblePlacements:
+class PossiblePlacements:
     """Placements that a job of the scenario could have, by number of the job."""
 
     def __init__(self, scenario: Scenario, built: Built) -> None:
@@ -81,11 +83,19 @@ class _PossiblePlacements:
         self._entry = [number for number, job in enumerate(scenario.jobs) for _ in range(job.count)]
         self._num_endpoints = built.topology.num_endpoints
         most = scenario.scheduler.num_candidates() if scenario.scheduler is not None else 1
-        near = most > 1 or any(job.placement.needs_domains for job in scenario.jobs)
-        self._domains = domains(built.topology) if near else ()
-        self._scale_up = host_domains(built.topology)
+        self._near = most > 1 or any(job.placement.needs_domains for job in scenario.jobs)
+        self._topology = built.topology
+
+    @cached_property
+    def _domains(self) -> tuple[I32, ...]:
+        return domains(self._topology) if self._near else ()
+
+    @cached_property
+    def _scale_up(self) -> I64 | None:
+        return host_domains(self._topology)
 
     def __call__(self, job: int, free: I32, most: int) -> Sequence[I32]:
+        """At most so many, among endpoints that are free; none: it has to wait."""
         number, info = self._entry[job], self._jobs[job]
         placement = self._scenario.jobs[number].placement
         request = Request(info.name, len(info.endpoints), placement, info.workload.mesh)

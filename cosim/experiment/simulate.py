@@ -376,7 +376,7 @@ def simulate(
             check_described(built.network)
         built, cluster = shared_cluster(scenario, built)
         chosen = engine_for(engine)
-        if scenario.live:
+        if scenario.has_processes:
             return _live(scenario, built, chosen, messages, progress)
         whole = cluster is not None or chosen == "reference"
         jobs, folding = (built.jobs, ()) if whole else fold(scenario, built, messages=messages)
@@ -428,7 +428,7 @@ def check_jobs(scenario: Scenario) -> None:
                 location=scenario.locate("jobs", number, "iterations"),
                 hint="take iterations away",
             )
-    if not scenario.live:
+    if not scenario.has_processes:
         return
     for key in ("scheduler", "queue"):
         if getattr(scenario, key) is not None:

@@ -42,6 +42,7 @@ from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.settings import Changes
 from cosim.files import located_yaml
+from cosim.files.trust import check_document
 from cosim.registry import Named, nearest
 from cosim.results.measures import MEASURES
 from cosim.spec import Spec
@@ -350,6 +351,7 @@ def sweep_from(
     ScenarioError
         Each mistake, with its place; of a sweep, those of every combination too.
     """
+    check_document(document, base)
     settings.apply(document, changes)
     document.tell_comment()
     try:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
+from cosim.errors import InputError, install_extra
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 _WARM_UP, _WIDTH = 5, 4
@@ -99,7 +99,7 @@ def measure_collectives(
     try:
         workers = importlib.import_module("torch.multiprocessing")
     except ImportError as error:
-        raise InputError("calibrate needs PyTorch", hint="pip install 'cosim-net[profile]'") from error
+        raise InputError("calibrate needs PyTorch", hint=install_extra("profile")) from error
     backend = "nccl" if device.startswith("cuda") else "gloo"
     context = workers.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from cosim.errors import InputError
+from cosim.errors import InputError, install_extra
 from cosim.gpu.gpus import DTYPE_BYTES, DType
 from cosim.gpu.kernels import Kernel, KernelKind, attention_backward, fused_attention, matmul, memory
 
@@ -97,7 +97,7 @@ def torch_on(device: str) -> Any:
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
-        raise InputError("calibrate needs PyTorch", hint="pip install 'cosim-net[profile]'") from error
+        raise InputError("calibrate needs PyTorch", hint=install_extra("profile")) from error
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise InputError(
             f"there is no {device} here: PyTorch {torch.__version__} finds no GPU",

@@ -46,6 +46,7 @@ class CompiledNetwork(NetworkSimulator):
     peeks = True
     link_changes = False
     live_changes = False
+    live_control = False
     has_queues = False
     has_rates = False
     by_cause = True
@@ -66,6 +67,7 @@ class CompiledNetwork(NetworkSimulator):
             queues=self.has_queues,
             rates=self.has_rates,
             live_changes=self.live_changes,
+            live_control=self.live_control,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:

@@ -6,7 +6,7 @@ The same as :class:`~cosim.network.hybrid.HybridNetwork` of the two, and as exac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -19,9 +19,18 @@ from cosim.network.carriers import carriers, carriers_together
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.core import Reported
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable, flat_table
-from cosim.network.merged import capabilities_of, check_queues_of, merge, queues_of, rates_of
+from cosim.network.merged import (
+    capabilities_of,
+    change_parts,
+    check_queues_of,
+    merge,
+    queues_of,
+    rates_of,
+    tune_parts,
+)
 from cosim.network.shares import without_dependencies
 from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics, QueueSample, RateSample
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.topology.scale_up import scale_up_links
@@ -50,6 +59,7 @@ class CompiledHybridNetwork(CompiledNetwork):
         self._parts = (scale_up, scale_out)
         both = self.describe()
         self.name, self.peeks, self.link_changes = both.name, both.peek, both.link_changes
+        self.live_changes = both.live_changes
 
     def parts(self) -> Sequence[NetworkSimulator]:
         """Both."""
@@ -193,6 +203,27 @@ class CompiledHybridNetwork(CompiledNetwork):
     def rates(self) -> RateSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         return rates_of(self._parts)
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: each part is told of its own links."""
+        if not self.live_changes or self._topology.changes is None:
+            super().change(changes)
+        change_parts(zip(self._parts, self._links, strict=True), changes)
+        # What either does next may come sooner now; a part that has nothing to do then just says so.
+        first = min(one.time_ps for one in changes)
+        self._pair.parts["next"] = np.minimum(self._pair.parts["next"], first)
+        self._knows_next = False
+
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: of each part that has a control."""
+        tune_parts(self._parts, self.describe().name, values, now_ps)
+        self._pair.parts["next"] = np.minimum(self._pair.parts["next"], now_ps)
+        self._knows_next = False
+
+    @property
+    def takes_paths(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: both do."""
+        return all(part.takes_paths for part in self._parts)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

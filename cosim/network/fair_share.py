@@ -89,6 +89,11 @@ class FairShareNetwork(CompiledNetwork):
         return found
 
     @property
+    def takes_paths(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: but for a balancer that chooses."""
+        return self._balancing.balancer is None
+
+    @property
     def columns(self) -> Fluid:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return self._fluid

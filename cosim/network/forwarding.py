@@ -54,6 +54,15 @@ class ForwardingNetwork(NetworkSimulator):
         """What the other one says."""
         return self.inner.peek()
 
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """Have the other one tuned."""
+        self.inner.tune(values, now_ps)
+
+    @property
+    def takes_paths(self) -> bool:
+        """As the other one."""
+        return self.inner.takes_paths
+
     def queues(self, links: I64, now_ps: int) -> QueueSample:
         """Those of the other one."""
         return self.inner.queues(links, now_ps)

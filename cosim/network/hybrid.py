@@ -30,7 +30,16 @@ from cosim.errors import CausalityError, NetworkError
 from cosim.network.carrier import Carrier
 from cosim.network.carriers import carriers_together
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
-from cosim.network.merged import can_peek, capabilities_of, check_queues_of, merge, queues_of, rates_of
+from cosim.network.merged import (
+    can_peek,
+    capabilities_of,
+    change_parts,
+    check_queues_of,
+    merge,
+    queues_of,
+    rates_of,
+    tune_parts,
+)
 from cosim.network.releaser import Releaser
 from cosim.network.shares import Mask, Share, share_of
 from cosim.network.simulator import (
@@ -42,6 +51,7 @@ from cosim.network.simulator import (
     RateSample,
 )
 from cosim.network.store import COMPLETED, STARTED
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.topology.scale_up import scale_up_links
@@ -153,6 +163,19 @@ class HybridNetwork(NetworkSimulator):
     def rates(self) -> RateSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         return rates_of(self.networks)
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: each part is told of its own links."""
+        change_parts([(child.network, child.links) for child in self._children], changes)
+
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: of each part that has a control."""
+        tune_parts(self.networks, self.describe().name, values, now_ps)
+
+    @property
+    def takes_paths(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: both do."""
+        return all(part.takes_paths for part in self.networks)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
+from typing import Any
 
 import numpy as np
 
-from cosim.errors import ScenarioError
+from cosim.errors import NetworkError, ScenarioError
 from cosim.network.flows import F64, I64
 from cosim.network.simulator import (
     Capabilities,
@@ -16,6 +17,7 @@ from cosim.network.simulator import (
     QueueSample,
     RateSample,
 )
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import scale_up_links
 
@@ -38,6 +40,8 @@ def capabilities_of(one: NetworkSimulator, two: NetworkSimulator) -> Capabilitie
         quantum_ps=gcd(first.quantum_ps, second.quantum_ps),
         queues=first.queues or second.queues,
         rates=first.rates and second.rates,
+        live_changes=first.live_changes and second.live_changes,
+        live_control=first.live_control or second.live_control,
         link_changes=all(net.elsewhere or what.link_changes for net, what in ((one, first), (two, second))),
     )
 
@@ -69,6 +73,37 @@ def queues_of(parts: Iterable[tuple[NetworkSimulator, I64]], links: I64, now_ps:
         if mine.any():
             found[:, mine] = network.queues(np.searchsorted(numbers, links[mine]), now_ps)
     return QueueSample(*found)
+
+
+def change_parts(
+    parts: Iterable[tuple[NetworkSimulator, I64]], changes: Sequence[LinkChange | RouteChange]
+) -> None:
+    """Tell each of what changes of its own links; each comes with the whole's numbers of its links."""
+    for network, numbers in parts:
+        own = {number: at for at, number in enumerate(numbers.tolist())}
+        mine: list[LinkChange | RouteChange] = []
+        for one in changes:
+            if isinstance(one, RouteChange):
+                mine.append(one._replace(dead=tuple(own[link] for link in one.dead if link in own)))
+            elif one.link in own:
+                mine.append(one._replace(link=own[one.link]))
+        if mine:
+            network.change(mine)
+
+
+def tune_parts(parts: Sequence[NetworkSimulator], name: str, values: Mapping[str, Any], now_ps: int) -> None:
+    """Tune each part that has a control.
+
+    Raises
+    ------
+    NetworkError
+        None has one; or as they say.
+    """
+    having = [part for part in parts if part.describe().live_control]
+    if not having:
+        raise NetworkError(f"{name} has no control whose parameters change while it runs")
+    for part in having:
+        part.tune(values, now_ps)
 
 
 def rates_of(networks: Iterable[NetworkSimulator]) -> RateSample:

@@ -43,6 +43,7 @@ class Capabilities:
     everything looks the same from two places, everything happens at the same times there.
     ``link_changes``: links fail, slow down and come back as the topology says.
     ``live_changes``: takes changes of links that were not known before, too, by ``change``.
+    ``live_control``: takes other parameters of its congestion control, by ``tune``.
     ``queues``, ``rates``: says at any instant how long queues of links are, how fast connections send.
     """
 
@@ -56,6 +57,7 @@ class Capabilities:
     queues: bool = False
     rates: bool = False
     live_changes: bool = False
+    live_control: bool = False
 
 
 class Advance(NamedTuple):
@@ -199,6 +201,22 @@ class NetworkSimulator(ABC):
         """
         del changes
         raise NetworkError(f"{self.describe().name} has no links that change while it runs")
+
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """Have the congestion control use other parameters, by name, from the instant on that was granted.
+
+        Raises
+        ------
+        NetworkError
+            It is not among the capabilities, or there is no such parameter or value.
+        """
+        del values, now_ps
+        raise NetworkError(f"{self.describe().name} has no control whose parameters change while it runs")
+
+    @property
+    def takes_paths(self) -> bool:
+        """Whether messages go by the topology's routing, channel by channel; of a network that is open."""
+        return True
 
     def has_work(self) -> bool:
         """Whether anything will still happen that it was not told of; of networks with queues or rates."""

@@ -96,6 +96,11 @@ class CollectiveConfig(Spec):
         chosen: Algorithm | tuple[Algorithm, ...] = getattr(self, collective.value)
         return chosen
 
+    @property
+    def is_carried(self) -> bool:
+        """Whether code carries any of them while a run goes on."""
+        return any(getattr(self.choice(kind), "carried", False) for kind in Collective)
+
     def on_hosts(self, hosts: HostShape) -> CollectiveConfig:
         """The section on a topology of such hosts: with their NICs, and, where GPUs have NVLinks of a data
         sheet's rate, what it doesn't name is NCCL's.

@@ -50,6 +50,8 @@ class Algorithm(Spec):
     """What it reads is proved for its data, too, though its templates have no chunks."""
     fixed: ClassVar[bool] = False
     """Its messages are what they are: neither sizes nor delays of the section change them."""
+    carried: ClassVar[bool] = False
+    """Code gives its messages while the run goes on (:class:`cosim.plugins.Carrier`): it has no template."""
 
     @classmethod
     def lacks(cls) -> list[str]:

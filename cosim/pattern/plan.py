@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cosim.pattern.contract import Algorithm
 from cosim.pattern.template import I32, Collective, Template
 
 
@@ -52,7 +53,8 @@ class Phase:
 class Plan:
     """``chunks[c][p]`` is phase p of chunk c; ``active`` phases run in a queue of a rank at once.
 
-    ``turn`` is for the plan of the group's next operation.
+    ``turn`` is for the plan of the group's next operation. With a ``carrier`` there are no chunks: code gives
+    the messages while the run goes on.
     """
 
     collective: Collective
@@ -63,6 +65,7 @@ class Plan:
     active: int
     num_queues: int
     turn: Turn = FIRST
+    carrier: Algorithm | None = None
 
     @property
     def num_messages(self) -> int:
@@ -71,5 +74,7 @@ class Plan:
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all messages."""
+        """Bytes of all messages; of what code carries, what ranks have at least to send."""
+        if self.carrier is not None:
+            return self.num_ranks * self.size_bytes
         return sum(p.template.total_bytes * len(p.groups) for chunk in self.chunks for p in chunk)

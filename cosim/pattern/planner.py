@@ -108,7 +108,7 @@ class Planner:
         chosen = self.config.choice(collective)
         return any(each.by_links() for each in (chosen if isinstance(chosen, tuple) else (chosen,)))
 
-    def with_algorithm(self, collective: str, algorithm: str) -> Planner:
+    def with_algorithm(self, collective: str, algorithm: str | Algorithm) -> Planner:
         """A planner of the same section, where an algorithm carries a collective.
 
         Raises
@@ -145,6 +145,8 @@ class Planner:
             phase = Phase(alone(collective, size_bytes), 0, np.zeros((1, 1), np.int32))
             return Plan(collective, 1, size_bytes, "alone", ((phase,),), active, config.queues, turn)
         algorithms, shape = self._by_dimension(chosen, collective, num_ranks, dims)
+        if len(algorithms) == 1 and algorithms[0].carried:
+            return self._carried(algorithms[0], collective, num_ranks, size_bytes, turn)
         if all(algorithm.splits for algorithm in algorithms):
             sizes = chunk_sizes(collective, num_ranks, size_bytes, config.splits, self._costs)
         else:  # it has chunks of its own
@@ -170,6 +172,15 @@ class Planner:
             queues.count * queues.num_dims,
             Turn(queues.places(), after),
         )
+
+    def _carried(
+        self, algorithm: Algorithm, collective: Collective, num_ranks: int, size_bytes: int, turn: Turn
+    ) -> Plan:
+        """The plan of what code carries."""
+        algorithm.check(collective, num_ranks)
+        if not algorithm.checks_data:
+            self.unchecked.add((collective.value, algorithm.name))
+        return Plan(collective, num_ranks, size_bytes, algorithm.name, (), 1, 1, turn, algorithm)
 
     def _phases(
         self,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cosim.errors import SimulationError
+from cosim.engine.directing import JobOrder
+from cosim.engine.under_way import Waiting
+from cosim.errors import SimulationError, WorkloadError
 from cosim.processes.waiting import WorkEvent
+from cosim.processes.work import End
 from cosim.units import format_time
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ class RunningJob:
     ----------
     name
         As the page calls it.
+    is_held
+        Whether it waits for a process that has it begin: see :func:`cosim.open`, ``held``.
 
     Examples
     --------
@@ -32,13 +38,18 @@ class RunningJob:
     'late'
     """
 
-    def __init__(self, sim: Simulation, number: int) -> None:
+    def __init__(self, sim: Simulation, number: int, *, is_held: bool = False) -> None:
         self._sim = sim
+        self.is_held = is_held
         self.number = number
         self.name = sim.engine_job(number).info.name
         self._events: dict[int, WorkEvent] = {}
         self._stopped = ""
         self._ended: WorkEvent | None = None
+        self._is_paused = False
+        self._pausing: list[tuple[int, WorkEvent]] = []
+        self._arrived: WorkEvent | None = None
+        self._has_arrived = False
 
     def __repr__(self) -> str:
         return f"<job {self.name}: {self.iterations_done} iterations done>"
@@ -61,11 +72,12 @@ class RunningJob:
         SimulationError
             The job does not have so many.
         """
-        number = self.iterations_done if number is None else number
-        if not 0 <= number < self._sim.iterations_of(self.number):
-            raise SimulationError(
-                f"{self.name} has no iteration {number}, but {self._sim.iterations_of(self.number)}"
-            )
+        number, count = (
+            self.iterations_done if number is None else number,
+            self._sim.iterations_of(self.number),
+        )
+        if not 0 <= number < count:
+            raise SimulationError(f"{self.name} has no iteration {number}, but {count}")
         event = self._events.get(number)
         if event is None:
             event = self._events[number] = self._sim.work_of_job(self, (f"iteration {number} of", self.name))
@@ -92,8 +104,125 @@ class RunningJob:
             raise SimulationError(f"{self.name} was stopped {self._stopped} already")
         who = self._sim.active_place
         self._stopped = f"at {format_time(self._sim.now_ps)}" + (f" by {who}" if who else "")
+        self._is_paused = False
         self._sim.stop_job(self.number)
+        self.look()
         return self.ended
+
+    def pause(self) -> WorkEvent:
+        """Have its ranks begin no further iteration until :meth:`resume`. The event: those under way have
+        ended. Its endpoints stay its own.
+
+        Raises
+        ------
+        SimulationError
+            It was stopped, or is paused.
+        """
+        if self._stopped or self._is_paused:
+            how = f"was stopped {self._stopped}" if self._stopped else "is paused"
+            raise SimulationError(f"{self.name} {how} already")
+        event = self._sim.work_of_job(self, ("the pause of", self.name))
+        self._is_paused = True
+        self._pausing.append((self._sim.pause_job(self.number), event))
+        self.look()
+        return event
+
+    def resume(self) -> None:
+        """Have it go on after a pause.
+
+        Raises
+        ------
+        SimulationError
+            It is not paused.
+        """
+        if not self._is_paused:
+            raise SimulationError(f"{self.name} is not paused")
+        self._is_paused = False
+        self._sim.resume_job(self.number, begins=not self.is_held)
+
+    def change(
+        self,
+        *,
+        priority: int | None = None,
+        paths: Mapping[tuple[End, End], Sequence[str]] | None = None,
+    ) -> None:
+        """Have its messages to come be of another priority, or go other ways.
+
+        Parameters
+        ----------
+        priority
+            0 goes first, where the network has priorities.
+        paths
+            Of pairs of endpoints, by number or name, the switches between them; all others go as the topology
+            says. Needs ``changes_links``.
+
+        Raises
+        ------
+        NetworkError
+            The network has no priorities, or finds paths itself.
+        WorkloadError, TopologyError
+            It is not said what changes; or there is no such endpoint or link.
+        """
+        if (priority is None) == (paths is None):
+            raise WorkloadError("a job's messages change their priority, or their paths")
+        channel = None if paths is None else self._sim.channel_of(paths)
+        if priority is not None and priority < 0:
+            raise WorkloadError(f"priority {priority} is 0 or more")
+        self._sim.order(JobOrder(self.number, priority=priority, channel=channel))
+
+    def waits_for(self, rank: int) -> list[Waiting]:
+        """What a rank has under way, and for which ranks that waits.
+
+        Raises
+        ------
+        WorkloadError
+            There is no such rank.
+        """
+        world = self._sim.engine_job(self.number).info.workload.world_size
+        if not 0 <= rank < world:
+            raise WorkloadError(f"there is no rank {rank}; there are 0 to {world - 1}")
+        return self._sim.waits_of(self.number, rank)
+
+    # -- jobs that are held --------------------------------------------------------------------------
+
+    @property
+    def arrived(self) -> WorkEvent:
+        """An event: its start has come. It may begin."""
+        if self._arrived is None:
+            self._arrived = self._sim.work_of_job(self, ("the arrival of", self.name))
+            if self._has_arrived or not self.is_held:
+                self._sim.happened(self._arrived)
+        return self._arrived
+
+    def arrive(self) -> None:
+        """Its start has come."""
+        self._has_arrived = True
+        if self._arrived is not None:
+            self._sim.happened(self._arrived)
+
+    def begin(self, placement: Sequence[int]) -> None:
+        """Have it begin now, on these endpoints by rank.
+
+        Raises
+        ------
+        SimulationError
+            It has begun, or has not arrived.
+        WorkloadError
+            Not one endpoint for each rank, or one that is not there.
+        """
+        if not self.is_held or not self._has_arrived:
+            raise SimulationError(f"{self.name} {'has not arrived yet' if self.is_held else 'has begun'}")
+        self._sim.begin_job(self.number, placement)
+        self.is_held = False
+
+    # -- what comes of it ----------------------------------------------------------------------------
+
+    @property
+    def why_still(self) -> str:
+        """Why no rank of it goes on; empty: for no reason of its own."""
+        if self._is_paused:
+            return "is paused, and no process resumes it"
+        return "is held, and no process has it begin" if self.is_held else ""
 
     def look(self) -> None:
         """See which of its events have happened."""
@@ -102,3 +231,5 @@ class RunningJob:
             self._sim.happened(self._events.pop(number))
         if self._ended is not None and not self._ended.triggered and self.is_through:
             self._sim.happened(self._ended)
+        while self._pausing and self._pausing[0][0] <= done:
+            self._sim.happened(self._pausing.pop(0)[1])

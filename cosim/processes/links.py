@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from cosim.errors import NetworkError, TopologyError, WorkloadError
 from cosim.network.simulator import NetworkStatistics
 from cosim.registry import nearest
-from cosim.topology.changes import LinkChange, RouteChange
+from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import format_rate, parse_rate
 
@@ -68,6 +70,7 @@ class LiveLink:
         NetworkError
             The network has no queues.
         """
+        self._links.begin()
         queues = self._links.replay.network.queues(np.array([self._number]), self._links.now_ps)
         return float(queues.queue_bytes[0])
 
@@ -75,10 +78,13 @@ class LiveLink:
 class LiveLinks:
     """The links of a run."""
 
-    def __init__(self, topology: Topology, replay: Replay) -> None:
-        self.topology, self.replay = topology, replay
+    def __init__(self, topology: Topology, replay: Replay, begin: Callable[[], None]) -> None:
+        self.topology, self.replay, self.begin = topology, replay, begin
         self._known: dict[str, LiveLink] = {}
         self._dead: set[int] = set()
+        self._avoided: set[int] = set()
+        self._heard: list[tuple[int, frozenset[int]]] = [(0, frozenset())]
+        """What routing knows to be dead, and from when on; those to come are told already."""
         self._links: dict[int, LiveLink] = {}
         self._statistics: tuple[int, NetworkStatistics] | None = None
 
@@ -89,6 +95,7 @@ class LiveLinks:
 
     def statistics(self) -> NetworkStatistics:
         """The counters of all links, worked out once an instant."""
+        self.begin()
         now = self.now_ps
         if self._statistics is None or self._statistics[0] != now:
             self._statistics = now, self.replay.network.statistics()
@@ -118,8 +125,8 @@ class LiveLinks:
             self._links[number] = LiveLink(self, number)
         return self._links[number]
 
-    def change(self, name: str, rate: Any, up: bool | None) -> None:
-        """Have links change now.
+    def change(self, name: str, rate: Any, up: bool | None, avoid: bool | None = None) -> None:
+        """Have links change now, or routes avoid them.
 
         Raises
         ------
@@ -130,10 +137,14 @@ class LiveLinks:
         NetworkError
             The network has no links that change.
         """
-        if (rate is None) == (up is None):
+        if (rate is not None) + (up is not None) + (avoid is not None) != 1:
             raise WorkloadError(
-                "a link changes its rate (rate='100Gbps'), or goes down (up=False), or up (up=True)"
+                "a link changes its rate (rate='100Gbps'), or goes down (up=False), or up (up=True), "
+                "or routes avoid it (avoid=True)"
             )
+        if avoid is not None:
+            self._avoid(name, avoid=avoid)
+            return
         changed = []
         for number in self._numbers(name):
             own = float(self.topology.link_rate_bps[number])
@@ -146,19 +157,54 @@ class LiveLinks:
                 said = format_rate(becomes), format_rate(own)
                 raise TopologyError(f"the link {name} would have {said[0]}, more than its own {said[1]}")
             changed.append((number, becomes))
-        before = frozenset(self._dead)
+        on, before = self.changing(name), frozenset(self._dead)
         changes: list[LinkChange | RouteChange] = []
         for number, becomes in changed:
             (self._dead.discard if becomes > 0 else self._dead.add)(number)
             changes.append(LinkChange(self.now_ps, number, becomes))
-        on = self.topology.changes
-        if on is None:
-            raise NetworkError(f"{name} can't change: the run was opened without changes_links")
         if before != self._dead and on.detection_ps is not None:
-            changes.append(RouteChange(self.now_ps + on.detection_ps, tuple(sorted(self._dead))))
+            self._heard.append((self.now_ps + on.detection_ps, frozenset(self._dead)))
+            changes.append(self._route_change(*self._heard[-1]))
         self.replay.network.change(changes)
         for number, becomes in changed:
             self.at(number).rate_bps = becomes
+
+    def changing(self, what: str) -> LinkChanges:
+        """What the topology says of changes.
+
+        Raises
+        ------
+        NetworkError
+            Nothing: it was opened so.
+        """
+        on = self.topology.changes
+        if on is None:
+            raise NetworkError(f"{what} can't change: the run was opened without changes_links")
+        self.begin()
+        return on
+
+    def _avoid(self, name: str, *, avoid: bool) -> None:
+        """Have routes avoid links from now on, or no more."""
+        self.changing(name)
+        (self._avoided.update if avoid else self._avoided.difference_update)(self._numbers(name))
+        now = self.now_ps
+        known = [one for one in self._heard if one[0] <= now][-1:]
+        self._heard = known + [one for one in self._heard if one[0] > now]
+        # What is to be heard later was told with other links to avoid: told anew, the last word counts.
+        self.replay.network.change([self._route_change(max(one[0], now), one[1]) for one in self._heard])
+
+    def _route_change(self, time_ps: int, dead: frozenset[int]) -> RouteChange:
+        return RouteChange(time_ps, tuple(sorted(dead | self._avoided)))
+
+    def path(self, nodes: Sequence[str]) -> tuple[int, ...]:
+        """The links from node to node, each by the first that there is.
+
+        Raises
+        ------
+        TopologyError
+            There is none between two of them.
+        """
+        return tuple(self._numbers(f"{one} -> {other}")[0] for one, other in pairwise(nodes))
 
     @cached_property
     def _nodes(self) -> dict[str, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,19 +16,25 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event
 
+from cosim.engine.directing import JobOrder
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.programs import ReadyJob
+from cosim.engine.plans import By
+from cosim.engine.programs import ReadyJob, check_job
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
-from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
+from cosim.engine.under_way import Waiting, under_way
+from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
+from cosim.processes.carrying import Carrying
+from cosim.processes.held import HeldJobs
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import LiveLink, LiveLinks
 from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
-from cosim.processes.work import RankWork
+from cosim.processes.work import End, RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
+from cosim.topology.pinned import PinnedPaths
 from cosim.units import NEVER, parse_time
 from cosim.workload.millionths import scaled
 
@@ -38,6 +45,10 @@ ENDED = 0
 MOST_IN_VAIN = 1_000_000
 """So many steps of processes with nothing done between them, where nothing else is left: they never end."""
 Proc = Generator[Event, Any, Any]
+
+
+def _no_placements(job: int, free: I32, most: int) -> Sequence[I32]:  # noqa: ARG001 - as :class:`Cluster` asks
+    return ()
 
 
 class Simulation(CoSimEnvironment, RankWork):
@@ -92,18 +103,26 @@ class Simulation(CoSimEnvironment, RankWork):
         finish: Callable[[Records], Any],
         job_of: Callable[..., JobInfo | None],
         unit_ps: int = 1,
+        held: HeldJobs | None = None,
+        placements: Callable[[int, I32, int], Sequence[I32]] = _no_placements,
+        *,
+        has_priorities: bool = True,
     ) -> None:
-        """Be that of a replay."""
+        """Be that of a replay. ``held`` jobs are given ``placements``, as :class:`Cluster` has them."""
+        self._placements, self._has_priorities = placements, has_priorities
+        if held is not None:
+            held.on_arrival = lambda number: self._by_number[number].arrive()
         self._replay, self._topology = replay, topology
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
         self._engine = replay.engine
         self._engine.on_told = self._told
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
-        self._links = LiveLinks(topology, replay)
+        self._links = LiveLinks(topology, replay, self._open)
+        self._carrying = Carrying(self, replay, topology)
         for number, job in enumerate(self._engine.jobs):
             self._names.add(job.info.name)
             if not job.info.driven:
-                self._keep(RunningJob(self, number))
+                self._keep(RunningJob(self, number, is_held=held is not None))
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -228,6 +247,8 @@ class Simulation(CoSimEnvironment, RankWork):
         if len(events) < len(tickets):
             for number in sorted({*rows["job"].tolist()} & self._by_number.keys()):
                 self._by_number[number].look()
+            for row in rows[rows["met"] >= 0]:
+                self._carrying.arrived(int(row["met"]), int(row["position"]))
 
     def step(self) -> None:
         """Run SimPy's next event, after everything else has gone as far as it may without it."""
@@ -293,7 +314,7 @@ class Simulation(CoSimEnvironment, RankWork):
             durations[at] = scaled(own, self._engine.slowness(first + rank))[0]
         return durations
 
-    def number_collective(self, kind: str, size: int, root: int, algorithm: str) -> int:
+    def number_collective(self, kind: str, size: int, root: int, algorithm: By) -> int:
         """The number of a kind, size, root and algorithm."""
         return self._engine.tables.what(kind, size, root, algorithm)
 
@@ -303,7 +324,7 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def iterations_of(self, job: int) -> int:
         """Iterations that a job does."""
-        return int(self._engine.columns.jobs["iterations"][job])
+        return self._engine.jobs[job].info.iterations
 
     def work_of_job(self, job: RunningJob, what: tuple[object, ...]) -> WorkEvent:
         """An event of a job, which is told from now on when its iterations end."""
@@ -312,8 +333,47 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def stop_job(self, job: int) -> None:
         """Have a job's ranks begin no iteration that none of them has begun."""
-        begun = int(self._engine.rows(job)["iteration"].max()) + 1
-        self._replay.shorten(job, begun)
+        self._replay.shorten(job, self._replay.pause(job))
+
+    def pause_job(self, job: int) -> int:
+        """The same, until it is resumed: how many iterations have begun."""
+        return self._replay.pause(job)
+
+    def resume_job(self, job: int, *, begins: bool) -> None:
+        """Have a job that was paused go on; ``begins``: unless its start is to come."""
+        self._replay.resume(job, begins=begins)
+
+    def begin_job(self, job: int, placement: Sequence[int]) -> None:
+        """Have a job that was held begin now.
+
+        Raises
+        ------
+        WorkloadError
+            Not one endpoint for each rank, or one that is not there.
+        """
+        endpoints, info = np.array([*placement], np.int32), self._engine.jobs[job].info
+        check_job(job, replace(info, endpoints=endpoints), self._topology)
+        if len(np.unique(endpoints)) < len(endpoints):
+            raise WorkloadError(f"{info.name}: an endpoint has one rank of it, not several")
+        self._replay.order(JobOrder(job, endpoints))
+
+    def order(self, order: JobOrder) -> None:
+        """Have a job do as it is ordered from now on.
+
+        Raises
+        ------
+        NetworkError
+            A priority, where the network has none.
+        """
+        if order.priority is not None and not self._has_priorities:
+            raise NetworkError(
+                f"{self._replay.network.describe().name} has no priorities: fair_share and congestion have"
+            )
+        self._replay.order(order)
+
+    def waits_of(self, job: int, rank: int) -> list[Waiting]:
+        """What a rank of a job with programs has under way."""
+        return under_way(self._engine, job, rank)
 
     # -- jobs and links ------------------------------------------------------------------------------
 
@@ -359,11 +419,16 @@ class Simulation(CoSimEnvironment, RankWork):
     def room(self, job: Any) -> tuple[int, ...] | None:
         """Endpoints that a job's placement gives it, which no running job has; None: it has to wait.
 
+        ``job`` is as for :meth:`start`, or one of :attr:`jobs` that is held.
+
         Raises
         ------
         InputError
             The job can't be made.
         """
+        if isinstance(job, RunningJob):
+            found = self._placements(job.number, self.free_endpoints(), 1)
+            return tuple(found[0].tolist()) if found else None
         info = self._new_job(job, None, "")
         return None if info is None else tuple(info.endpoints.tolist())
 
@@ -372,6 +437,8 @@ class Simulation(CoSimEnvironment, RankWork):
         taken = np.zeros(self._topology.num_endpoints, np.bool_)
         self._live = [job for job in self._live if not job.is_through]
         for job in self._live:
+            if job.is_held:
+                continue
             taken[self._engine.jobs[job.number].info.endpoints] = True
         return np.flatnonzero(~taken).astype(np.int32)
 
@@ -407,8 +474,13 @@ class Simulation(CoSimEnvironment, RankWork):
         """
         return self._links.link(name)
 
-    def change(self, name: str, *, rate: Any = None, up: bool | None = None) -> None:
+    def change(
+        self, name: str, *, rate: Any = None, up: bool | None = None, avoid: bool | None = None
+    ) -> None:
         """Have links be of another rate from now on, or dead (``up=False``), or as they were (``up=True``).
+
+        ``avoid=True``: routes go round them from now on where there is another way, without waiting for
+        ``detection``; ``avoid=False``: no more.
 
         Raises
         ------
@@ -417,7 +489,42 @@ class Simulation(CoSimEnvironment, RankWork):
         NetworkError
             The network has no links that change during a run.
         """
-        self._links.change(name, rate, up)
+        self._links.change(name, rate, up, avoid)
+
+    def change_control(self, **values: Any) -> None:
+        """Have the congestion control use other parameters from now on, as the scenario writes them.
+
+        Raises
+        ------
+        NetworkError
+            The network has no control, or no such parameter, or ports were set by it.
+        """
+        self._links.changing("a control")
+        self._replay.network.tune(values, self.now_ps)
+
+    def channel_of(self, paths: Mapping[tuple[End, End], Sequence[str]]) -> int:
+        """What to add to channels so that messages between endpoints go from node to node as is said.
+
+        Raises
+        ------
+        WorkloadError, TopologyError
+            There is no such endpoint, or no link between two nodes.
+        NetworkError
+            The network finds paths itself.
+        """
+        self._links.changing("paths")
+        network, routing = self._replay.network, self._topology.routing
+        if not network.takes_paths:
+            raise NetworkError(
+                f"{network.describe().name} finds paths itself: sim.change(link, avoid=True) leaves links out"
+            )
+        assert isinstance(routing, PinnedPaths)
+        names = self._topology.node_names
+        found = {}
+        for pair, between in paths.items():
+            src, dst = (self.endpoint(end) if isinstance(end, str) else int(end) for end in pair)
+            found[src, dst] = self._links.path([names[src], *between, names[dst]])
+        return routing.pin(found)
 
     # -- the run -------------------------------------------------------------------------------------
 
@@ -529,7 +636,7 @@ class Simulation(CoSimEnvironment, RankWork):
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
         events = [*self._waiting.values()]
-        lines = []
+        lines = [f"{job.name} {why}" for job in self._live if (why := job.why_still)]
         for event in sorted(events, key=lambda one: one.order):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"
             lines.append(f"{who} waits for {event.what}")

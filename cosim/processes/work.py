@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.engine.driven import RankDriver
+from cosim.engine.plans import By
 from cosim.engine.programs import COLLECTIVES
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
@@ -154,25 +155,25 @@ class RankWork(ABC):
         return self._sim.work(ticket, (name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
 
     def all_reduce(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
     ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_reduce", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
     def all_gather(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
     ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_gather", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
     def reduce_scatter(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
     ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("reduce_scatter", ranks, size, rank=rank, algorithm=algorithm, name=name)
 
     def all_to_all(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: str = "", name: str = ""
+        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
     ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("all_to_all", ranks, size, rank=rank, algorithm=algorithm, name=name)
@@ -184,14 +185,14 @@ class RankWork(ABC):
         *,
         root: int = 0,
         rank: int | None = None,
-        algorithm: str = "",
+        algorithm: By = "",
         name: str = "",
     ) -> WorkEvent:
         """See :meth:`collective`; ``root`` is a position among the ranks."""
         return self.collective("broadcast", ranks, size, root=root, rank=rank, algorithm=algorithm, name=name)
 
     def barrier(
-        self, ranks: Ranks, *, rank: int | None = None, algorithm: str = "", name: str = ""
+        self, ranks: Ranks, *, rank: int | None = None, algorithm: By = "", name: str = ""
     ) -> WorkEvent:
         """See :meth:`collective`."""
         return self.collective("barrier", ranks, 0, rank=rank, algorithm=algorithm, name=name)
@@ -204,7 +205,7 @@ class RankWork(ABC):
         *,
         root: int = 0,
         rank: int | None = None,
-        algorithm: str = "",
+        algorithm: By = "",
         name: str = "",
     ) -> WorkEvent:
         """Have a group of ranks carry out a collective.
@@ -222,7 +223,7 @@ class RankWork(ABC):
         rank
             The one that comes now; the event is its own. None: all come.
         algorithm
-            What carries it; empty: as the scenario says.
+            What carries it: a name, or an :class:`cosim.plugins.Algorithm`; empty: as the scenario says.
         name
             What the page calls it; empty: as its kind.
 

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, Location, WorkloadError
+from cosim.errors import InputError, Location, WorkloadError, install_extra
 from cosim.profiler import distributions, verify, workers
 from cosim.profiler.file import ClassProgram, Profile
 from cosim.profiler.lower import KernelRow, unmerged
@@ -128,7 +128,7 @@ def check_numbers(request: ProfileRequest) -> None:
     """
     if importlib.util.find_spec("torch") is None:
         raise InputError(
-            "profiling needs PyTorch", hint="pip install 'cosim-net[profile]' (a CPU build is enough)"
+            "profiling needs PyTorch", hint=install_extra("profile") + " (a CPU build is enough)"
         )
     if request.world_size < 1 or request.per_node < 1:
         raise InputError(

@@ -16,6 +16,7 @@ from pydantic import Field, PositiveInt
 
 from cosim.context import Context
 from cosim.errors import InputError, Location, WorkloadError
+from cosim.files.trust import check_file
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import build_gpu
 from cosim.host.contract import HostSpec
@@ -69,6 +70,8 @@ class ScriptWorkload(WorkloadSpec):
             catalogue.
         """
         base = context.base.resolve()
+        if not self.module and (base / self.script).is_file():
+            check_file(base / self.script)
         request = ProfileRequest(
             self.script if self.module else str(base / self.script),
             tuple(str(one) for one in self.arguments),

@@ -30,10 +30,11 @@ def advance_parts(
     most_bytes: int,
     *,
     oldest_id: int = 0,
+    changes: pb.Changes | None = None,
 ) -> list[bytes]:
     """Serialized ``SessionRequest`` of one advance, without sequence numbers; all but the last say ``more``.
 
-    ``oldest_id``: no flow of a later advance waits for one of a lower id.
+    ``oldest_id``: no flow of a later advance waits for one of a lower id. ``changes`` come before all else.
 
     Raises
     ------
@@ -41,6 +42,8 @@ def advance_parts(
         A single flow doesn't fit a message.
     """
     parts: list[pb.Advance] = []
+    if changes is not None:
+        parts.append(pb.Advance(changes=changes))
     if paths is not None:
         parts += [pb.Advance(paths=part) for part in _paths(paths, most_bytes)]
     if flows is not None and flows.count:
@@ -68,7 +71,7 @@ def advance_parts(
 
 def _mergeable(one: pb.Advance, other: pb.Advance) -> bool:
     """They hold different things, in the order in which a server takes them."""
-    order = ("paths", "flows", "starts")
+    order = ("changes", "paths", "flows", "starts")
     have = max(k for k, name in enumerate(order) if one.HasField(name))
     return not any(other.HasField(name) for name in order[: have + 1])
 

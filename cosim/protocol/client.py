@@ -29,11 +29,13 @@ from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
 from cosim.protocol.link_events import DetourTable, ToldChanges, decode_events
+from cosim.protocol.live_changes import encode_changes
 from cosim.protocol.open_groups import known_paths
 from cosim.protocol.recovery import RecoveringSession
 from cosim.protocol.sample import decode_queues, decode_rates
 from cosim.protocol.settings import FailurePolicy, SessionSettings, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 
@@ -67,6 +69,7 @@ class RemoteNetwork(NetworkSimulator):
         self._sent_paths: set[tuple[int, int, int]] | None = None
         self._told: ToldChanges | None = None
         self._detours: DetourTable | None = None
+        self._changes: pb.Changes | None = None
         self._sampled: pb.Sampled | None = None
         self.last: pb.Advanced | None = None
 
@@ -106,6 +109,7 @@ class RemoteNetwork(NetworkSimulator):
             quantum_ps=max(1, there.quantum_ps),
             queues=pb.FEATURE_QUEUES in there.features,
             rates=pb.FEATURE_RATES in there.features,
+            live_changes=pb.FEATURE_LIVE_CHANGES in there.features,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -125,7 +129,8 @@ class RemoteNetwork(NetworkSimulator):
             self._sent_paths = set()
         if request.HasField("link_events"):
             self._told = ToldChanges(topology)
-            if self._sent_paths is not None and request.link_events.HasField("detection_ps"):
+            detours = request.link_events.HasField("detection_ps") or not self._told.changes
+            if self._sent_paths is not None and detours:
                 changes = decode_events(request.link_events, topology.link_rate_bps)
                 self._detours = DetourTable(topology, changes)
         opened = self._session.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
@@ -144,6 +149,7 @@ class RemoteNetwork(NetworkSimulator):
         self._sampled = None
         injection = injector.take(flows)
         horizon = min(horizon_ps, injection.horizon_ps)
+        changes, self._changes = self._changes, None
         parts = advance_parts(
             self._paths(injection),
             injection.flows,
@@ -152,6 +158,7 @@ class RemoteNetwork(NetworkSimulator):
             int(self._policy.budget_s * 1e6),
             self._session.most_bytes,
             oldest_id=injection.oldest_id,
+            changes=changes,
         )
         answers = self._session.advance(parts)
         last = self.last = answers[-1]
@@ -169,6 +176,22 @@ class RemoteNetwork(NetworkSimulator):
             self._told.check(done.time_ps)
         injector.credit = last.credit
         return Advance(last.granted_ps, done)
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: the next advance brings them."""
+        if pb.FEATURE_LIVE_CHANGES not in self._session.describe().features or self._told is None:
+            super().change(changes)
+        self._changes = self._changes or pb.Changes()
+        encode_changes(changes, self._changes)
+        if self._detours is not None:
+            for one in changes:
+                if isinstance(one, RouteChange):
+                    self._detours.hear(one.dead)
+
+    @property
+    def takes_paths(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: where they are given."""
+        return self._sent_paths is not None
 
     def peek(self) -> int | None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -201,7 +224,7 @@ class RemoteNetwork(NetworkSimulator):
         ProtocolError
             Columns that don't fit the topology.
         """
-        found = self._session.ask(pb.SessionRequest(statistics=pb.StatisticsRequest())).statistics
+        found = self._session.look(pb.SessionRequest(statistics=pb.StatisticsRequest())).statistics
         assert self._topology is not None
         links = self._topology.num_links
         columns = {column.name: array(column.values, np.float64) for column in found.columns}
@@ -226,16 +249,19 @@ class RemoteNetwork(NetworkSimulator):
         self._session.close()
 
     def _paths(self, injection: Injection) -> pb.Paths | None:
-        if self._sent_paths is None or injection.triples is None:
+        if self._sent_paths is None:
             return None
         assert self._topology is not None
-        triples, ptr, links = known_paths(self._topology, injection.triples, self._sent_paths)
-        if not triples:
-            return None
-        message = make_paths(triples, ptr, links)
-        if self._detours is not None:
-            self._detours.add(message, triples, ptr, links)
-        return message
+        message, detours = pb.Paths(), self._detours
+        before = sorted(self._sent_paths) if detours is not None and detours.is_behind else []
+        if injection.triples is not None:
+            triples, ptr, links = known_paths(self._topology, injection.triples, self._sent_paths)
+            message = make_paths(triples, ptr, links)
+            if detours is not None:
+                detours.add(message, triples, ptr, links)
+        if detours is not None and detours.is_behind:
+            detours.catch_up(message, before)
+        return message if message.end else None
 
     def _refuse_dependencies(self, flows: FlowBatch) -> None:
         if any(g.release == "network" and len(g.table.dep_distance) for g in flows.groups):

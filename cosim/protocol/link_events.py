@@ -61,26 +61,56 @@ class DetourTable:
 
     def __init__(self, topology: Topology, changes: LinkChanges) -> None:
         self._topology = topology
-        self._sets = dead_sets(changes)
+        self._sets = dict.fromkeys(dead_sets(changes))
+        self._check_few()
+        self._told = len(self._sets)
+
+    def _check_few(self) -> None:
         if len(self._sets) > _MOST_DEAD_SETS:
             raise FeatureError(
-                f"events: {len(self._sets):,} different sets of links are dead at a time; a simulator "
+                f"{len(self._sets):,} different sets of links are dead at a time; a simulator "
                 f"elsewhere is told of {_MOST_DEAD_SETS:,} at most"
             )
+
+    def hear(self, dead: tuple[int, ...]) -> None:
+        """Know of one more set, where it is another one than all before."""
+        if dead:
+            self._sets.setdefault(dead)
+            self._check_few()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are sets of which nothing was told yet."""
+        return self._told < len(self._sets)
+
+    def catch_up(self, message: pb.Paths, triples: Sequence[Triple]) -> None:
+        """Add detours round sets that are new, of triples that were told before."""
+        if triples:
+            ends = np.array(triples, np.int32)
+            own = self._topology.paths(*(np.ascontiguousarray(ends[:, k]) for k in range(3)))
+            for number, dead in enumerate(self._sets, 1):
+                if number > self._told:
+                    self._add_round(message, number, dead, ends, *own)
+        self._told = len(self._sets)
 
     def add(self, message: pb.Paths, triples: Sequence[Triple], ptr: I64, links: I32) -> None:
         """Add detours of triples with these paths to the message that tells of them."""
         message.dead_set.extend([0] * len(triples))
         ends = np.array(triples, np.int32).reshape(-1, 3)
         for number, dead in enumerate(self._sets, 1):
-            mask = np.zeros(self._topology.num_links, np.bool_)
-            mask[list(dead)] = True
-            on = np.concatenate([[0], np.cumsum(mask[links])])
-            hit = ends[on[ptr[1:]] > on[ptr[:-1]]]
-            if len(hit):
-                columns = [np.ascontiguousarray(hit[:, k]) for k in range(3)]
-                found, way = self._topology.routing.around(self._topology, mask, *columns)
-                self._put(message, number, columns, found, way)
+            self._add_round(message, number, dead, ends, ptr, links)
+
+    def _add_round(
+        self, message: pb.Paths, number: int, dead: tuple[int, ...], ends: I32, ptr: I64, links: I32
+    ) -> None:
+        mask = np.zeros(self._topology.num_links, np.bool_)
+        mask[list(dead)] = True
+        on = np.concatenate([[0], np.cumsum(mask[links])])
+        hit = ends[on[ptr[1:]] > on[ptr[:-1]]]
+        if len(hit):
+            columns = [np.ascontiguousarray(hit[:, k]) for k in range(3)]
+            found, way = self._topology.routing.around(self._topology, mask, *columns)
+            self._put(message, number, columns, found, way)
 
     @staticmethod
     def _put(message: pb.Paths, number: int, columns: Sequence[I32], ptr: I64, way: I32) -> None:

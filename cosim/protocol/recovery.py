@@ -154,18 +154,24 @@ class RecoveringSession:
                 self._recover(error)
 
     def sample(self, request: pb.SessionRequest) -> pb.Sampled:
-        """Ask for a sample, and keep it with the log; from there, where a run goes on."""
+        """Ask for a sample, as :meth:`look` does."""
+        answer = self.look(request)
+        if not answer.HasField("sampled"):
+            raise ProtocolError(f"{self.name} answered SampleRequest with {answer.WhichOneof('response')}")
+        return answer.sampled
+
+    def look(self, request: pb.SessionRequest) -> pb.SessionResponse:
+        """Ask for what changes nothing, and keep the answer; from the log, where a run goes on."""
         if self._recorded is not None and self._upcoming is not None:
             raw = next(self._samples, None)
             if raw is None:
                 raise DivergenceError("the run looks where the log does not: it is not the same run")
-            return pb.Sampled.FromString(raw)
+            return pb.SessionResponse.FromString(raw)
         answer = self.ask(request)
-        if not answer.HasField("sampled"):
-            raise ProtocolError(f"{self.name} answered SampleRequest with {answer.WhichOneof('response')}")
-        assert self._writer is not None
-        self._writer.write(RecordKind.SAMPLE, [answer.sampled.SerializeToString()])
-        return answer.sampled
+        if self.kept:  # else nothing ever goes on from the log but a server, which is not asked again
+            assert self._writer is not None
+            self._writer.write(RecordKind.SAMPLE, [answer.SerializeToString()])
+        return answer
 
     def close(self) -> None:
         """End the session, the server if it was started here, and a log that nobody asked for."""
@@ -256,9 +262,10 @@ class RecoveringSession:
         budget = int(self._policy.budget_s * 1e6)
         for one in plan.advances:
             paths, flows, starts = one.paths if one.paths.end else None, one.flows, one.starts
+            changes = one.changes
             horizon = one.horizon_ps
             while True:
-                parts = advance_parts(paths, flows, starts, horizon, budget, self.most_bytes)
+                parts = advance_parts(paths, flows, starts, horizon, budget, self.most_bytes, changes=changes)
                 _, answers = self._session.exchange(parts)
                 self.replays += 1
                 came = sum(len(answer.id) for answer in answers)
@@ -273,7 +280,7 @@ class RecoveringSession:
                 if granted == one.horizon_ps:
                     horizon = NEVER
                 # Else the server stopped early (a wall budget): it goes on with nothing new.
-                paths, flows, starts = None, None, None
+                paths, flows, starts, changes = None, None, None, None
         return granted, digest
 
     # -- from resumed to live ------------------------------------------------------------------------

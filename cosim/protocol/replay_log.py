@@ -43,7 +43,7 @@ class RecordKind(IntEnum):
 @dataclass(frozen=True, slots=True)
 class LoggedAdvance:
     """The requests of one advance, the parts of its answer, where its records end in the file, and the
-    answers to samples that were taken before it.
+    answers to what was looked at before it.
     """
 
     requests: tuple[bytes, ...]

@@ -8,7 +8,7 @@ started and completed then, or that stood behind others. So the reaction delays 
 become zero, and the server is asked again, round by round, until as much has completed as had.
 
 What the client started in a later round of an instant than the first is given where it was given then: it
-stands behind what had started before.
+stands behind what had started before. So are changes of links: at the grant at which they were made.
 
 How calls were cut otherwise is no part of a network's result. Where it is the digest tells, and
 :func:`as_recorded` brings the server there with the calls as they were.
@@ -45,6 +45,7 @@ class PlannedAdvance:
     starts: tuple[I64, I64, I64] | None = None
     horizon_ps: int = 0
     completions: int = 0
+    changes: pb.Changes | None = None
 
 
 @dataclass(eq=False)
@@ -71,6 +72,7 @@ class _AdvanceEffect:
     start_ps: I64
     at_end: NDArray[np.bool_]
     digest: Digest
+    changes: pb.Changes | None
     starts_late: bool = False
 
     @property
@@ -166,6 +168,7 @@ def _effect(requests: Sequence[pb.Advance], raw: Sequence[bytes]) -> _AdvanceEff
         start_ps,
         time == last.granted_ps,
         Digest(last.digest.a, last.digest.b),
+        requests[0].changes if requests[0].HasField("changes") else None,
     )
 
 
@@ -182,6 +185,7 @@ def _planned(collected: Sequence[_AdvanceEffect], before: list[PlannedAdvance]) 
     starts = [given for one in collected for given in one.starts]
     ids, start, cause = (np.concatenate([_NONE, *(part[c] for part in starts)]) for c in range(3))
     made = PlannedAdvance(paths, join(flows) if flows else None, None, collected[-1].granted_ps)
+    made.changes = collected[0].changes  # no other of them has any
     made.completions = sum(len(given.ids) for given in collected)
     made.completions += before[-1].completions if before else 0
     # A start of a flow that this advance itself brings becomes the flow's own start.
@@ -219,7 +223,8 @@ def few_advances(exchanges: Iterable[LoggedAdvance], most_open: int) -> ReplayPl
     for given in _read(exchanges):
         open_before = given_before - (advances[-1].completions if advances else 0)
         # As many as would be open at once, did none complete: it had room for this exchange where it was.
-        if collected and (given.starts_late or open_before + count + given.count > most_open):
+        is_full = open_before + count + given.count > most_open
+        if collected and (given.starts_late or given.changes is not None or is_full):
             bring()
         collected.append(given)
         count += given.count

@@ -9,7 +9,7 @@ not be asked: same times either way.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import LATER, TRAITS, FlatFlows
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -60,6 +61,15 @@ class ServedNetwork:
     def open_flows(self) -> int:
         """Given, not completed."""
         return self.tracker.count - self.tracker.completed
+
+    @property
+    def granted_ps(self) -> int:
+        """How far it is."""
+        return self._granted
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """Have links and routes change."""
+        self._network.change(changes)
 
     def take(self, flows: FlatFlows) -> None:
         """Take flows.

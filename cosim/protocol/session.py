@@ -15,12 +15,14 @@ from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import array, batches, decode
 from cosim.protocol.link_events import dead_sets, decode_events
+from cosim.protocol.live_changes import decode_changes
 from cosim.protocol.refusal import Refusal, refusal_of
 from cosim.protocol.sample import encode_sample
 from cosim.protocol.served_network import AdvanceResult, ServedNetwork
 from cosim.protocol.topology_messages import GivenPaths, decode_topology
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
+from cosim.topology.changes import RouteChange
 
 GONE = -1
 """Instead of a sequence number: whatever runs, nobody waits for it any more."""
@@ -52,6 +54,8 @@ class ServerConfig:
         features += [feature for feature, claimed in claims.items() if claimed]
         if there.link_changes:
             features += [pb.FEATURE_LINK_EVENTS, pb.FEATURE_LINK_RATES, pb.FEATURE_DETOURS]
+        if there.live_changes:
+            features.append(pb.FEATURE_LIVE_CHANGES)
         if self.shares:
             features += [pb.FEATURE_PRIORITY, pb.FEATURE_WEIGHT]
         return pb.DescribeResponse(
@@ -82,6 +86,8 @@ class Session:
         self._simulation: ServedNetwork | None = None
         self._paths: GivenPaths | None = None
         self._num_links = 0
+        self._own_bps = np.empty(0, np.float64)
+        self._changes_links = False
         self._sequence = 0
         self._partial = False
         self._cancelled = 0
@@ -151,7 +157,8 @@ class Session:
             topology = replace(topology, changes=changes)
             if self._paths is not None:
                 self._paths.know(dead_sets(changes))
-        self._num_links = topology.num_links
+        self._num_links, self._own_bps = topology.num_links, topology.link_rate_bps
+        self._changes_links = topology.changes is not None
         if message.max_message_bytes:
             self._most_bytes = min(self._most_bytes, message.max_message_bytes)
         network = self.served.make()
@@ -211,10 +218,13 @@ class Session:
         self._partial = message.more
 
     def take(self, message: pb.Advance) -> None:
-        """Take paths, flows and starts, in this order."""
+        """Take changes, paths, flows and starts, in this order."""
         simulation = self._simulation
         assert simulation is not None
-        # In this order: a flow needs its path, a start its flow, and one message may bring all three.
+        # In this order: a detour goes round a set of dead links, a flow needs its path, a start its flow, and
+        # one message may bring them all.
+        if message.HasField("changes"):
+            self._change(message.changes, simulation)
         if message.HasField("paths"):
             if self._paths is None:
                 raise Refusal("INVALID_FLOWS", "paths, but Open did not say that they are given")
@@ -235,6 +245,15 @@ class Session:
             start = array(starts.start_ps, np.int64)
             cause = array(starts.cause_ps, np.int64) if starts.cause_ps else start
             simulation.start(array(starts.id, np.int64), start, cause)
+
+    def _change(self, message: pb.Changes, simulation: ServedNetwork) -> None:
+        if pb.FEATURE_LIVE_CHANGES not in self.described.features or not self._changes_links:
+            text = f"{self.described.simulator} has no links here that change while it runs"
+            raise Refusal("STATE", text, request="changes")
+        changes = decode_changes(message, self._own_bps, simulation.granted_ps)
+        if self._paths is not None:
+            self._paths.know([one.dead for one in changes if isinstance(one, RouteChange) and one.dead])
+        simulation.change(changes)
 
     def credit(self) -> int:
         """Flows that may be given now."""

@@ -147,10 +147,11 @@ class SessionSettings:
         }
         told = ToldChanges(topology)
         found |= {(one.time_ps, one.link, one.rate_bps > 0, one.rate_bps) for one in told.changes}
-        if not found:
+        live = pb.FEATURE_LIVE_CHANGES in there.features and topology.changes is not None
+        if not found and not live:
             return []
         encode_events(sorted(found), message.link_events, rates=told.has_rates)
-        needs = [pb.FEATURE_LINK_EVENTS]
+        needs = [pb.FEATURE_LINK_EVENTS] if found else [pb.FEATURE_LIVE_CHANGES]
         if told.has_rates:
             needs.append(pb.FEATURE_LINK_RATES)
         # Failures that are the network's own setting leave paths as they are, and aren't among the sets told.

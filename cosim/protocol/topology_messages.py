@@ -88,8 +88,8 @@ class GivenPaths(Paths):
         return self._shortest.endpoints_forward
 
     def know(self, dead: Sequence[tuple[int, ...]]) -> None:
-        """Take paths round these sets of dead links, too, which are numbered from 1."""
-        self._dead = list(dead)
+        """Take paths round these sets of dead links, too; those that are new get the next numbers, from 1."""
+        self._dead = [*dict.fromkeys([*self._dead, *dead])]
 
     def add(self, message: pb.Paths, num_links: int) -> None:
         """Take paths.

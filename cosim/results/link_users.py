@@ -69,7 +69,10 @@ def link_users(records: Records) -> LinkUsers | None:
     counts = np.bincount(links, minlength=topology.num_links)
     first = np.cumsum(counts) - counts
     job = _job_of_endpoints(records)
-    mine = np.where(job[src] == job[dst], job[src], -1)
+    # What goes to a switch, or comes from one, is of the endpoint's job.
+    switch = records.topology.num_endpoints
+    here, there = job[np.where(src < switch, src, dst)], job[np.where(dst < switch, dst, src)]
+    mine = np.where(here == there, here, -1)
     few = np.arange(len(links)) - first[links] < MOST_OF_A_LINK
     few[np.unique(links * np.int64(len(records.jobs) + 1) + mine[pair] + 1, return_index=True)[1]] = True
     shared = _shared(records, sent, links.astype(np.int64), mine[pair], pair)
@@ -119,8 +122,8 @@ def _over_time(records: Records, link: int, jobs: I64, sent: I64, links: I64, jo
 
 
 def _job_of_endpoints(records: Records) -> I64:
-    """The job of each endpoint; -1 where there is none, or several."""
-    out = np.full(records.topology.num_endpoints, -1, np.int64)
+    """The job of each node; -1 where there is none, or several."""
+    out = np.full(records.topology.num_nodes, -1, np.int64)
     several = np.zeros(len(out), np.bool_)
     for number, job in enumerate(records.jobs):
         whole = job.folding.whole.endpoints if job.folding is not None else job.endpoints

@@ -22,12 +22,13 @@ from typing import Any, Literal
 import numpy as np
 
 from cosim.engine.records import CollectiveRecord, MessageRecords, Records
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, install_extra
 from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import PathStep, last_critical_paths
 from cosim.results.link_users import LinkUsers
 from cosim.results.optable import op_table
 from cosim.results.pair_paths import PairPaths
+from cosim.results.purposes import PURPOSES, purpose_of
 from cosim.results.series import series_columns
 from cosim.results.summary import Summary
 from cosim.results.table import Array, labels
@@ -94,6 +95,8 @@ ADDED_COLUMNS = {
     "row_layer": "int8[R]: 0 computes, 1 communicates, 2 is the host, 3 loads or stores",
     "row_sent": "int8[R]: place in sent_text, -1 where it sends nothing",
     "sent_text": "str: all_reduce ..., send, receive",
+    "row_purpose": "int8[R]: place in purpose_text, -1 where it sends nothing",
+    "purpose_text": "str: dp, ep, pp, tp, other: what communication is for",
     "path_job": "int64[S]: steps of the critical path of each job's last iteration, in order of time",
     "path_iteration": "int64[S]",
     "path_kind": "str[S]",
@@ -229,14 +232,25 @@ def _program_columns(records: Records) -> dict[str, Array]:
 
 
 def _sent_columns(records: Records) -> dict[str, Array]:
-    """What rows of operations send."""
+    """What rows of operations send, and what for."""
     named: dict[str, int] = {}
-    rows = [np.zeros(0, np.int8)]
-    for table in _tables(records):
+    rows, purposes = [np.zeros(0, np.int8)], [np.zeros(0, np.int8)]
+    for job in records.jobs:
+        table = job.workload.table
         sent = [one.collective or _POINT_TO_POINT.get(one.kind, "") for one in table.prototypes]
         codes = [named.setdefault(name, len(named)) if name else -1 for name in sent]
         rows.append(np.array(codes, np.int8)[table.like])
-    return {"row_sent": np.concatenate(rows), "sent_text": np.array([*named], np.str_)}
+        found = [
+            PURPOSES.index(purpose_of(one, job.workload.mesh)) if name else -1
+            for one, name in zip(table.prototypes, sent, strict=True)
+        ]
+        purposes.append(np.array(found, np.int8)[table.like])
+    return {
+        "row_sent": np.concatenate(rows),
+        "sent_text": np.array([*named], np.str_),
+        "row_purpose": np.concatenate(purposes),
+        "purpose_text": np.array(PURPOSES, np.str_),
+    }
 
 
 _POINT_TO_POINT = {OpKind.SEND: "send", OpKind.RECV: "receive"}
@@ -345,6 +359,6 @@ def pyarrow_modules() -> tuple[Any, Any]:
     except ImportError as error:
         raise InputError(
             "Parquet needs pyarrow, which is not installed",
-            hint="pip install 'cosim-net[parquet]', or save messages as npz",
+            hint=install_extra("parquet") + ", or save messages as npz",
         ) from error
     return pyarrow, pyarrow.parquet

@@ -102,7 +102,7 @@ class Table(Mapping[str, Array]):
             import pandas as pd
         except ImportError as error:
             raise InputError(
-                "to_pandas needs pandas, which is not installed: pip install 'cosim-net[pandas]'"
+                "to_pandas needs pandas, which is not installed: pip install '.[pandas]'"
             ) from error
         return pd.DataFrame(
             {
@@ -125,7 +125,7 @@ class Table(Mapping[str, Array]):
             import pyarrow as pa
         except ImportError as error:
             raise InputError(
-                "to_arrow needs pyarrow, which is not installed: pip install 'cosim-net[parquet]'"
+                "to_arrow needs pyarrow, which is not installed: pip install '.[parquet]'"
             ) from error
         return pa.table(
             {

@@ -64,8 +64,10 @@ class LinkChanges:
     def part(self, number: I32) -> LinkChanges | None:
         """Of a part's links, by its ``number`` of each of the whole's (-1: not its own); None: of none.
 
-        Changes that never end have to be :class:`DividedChanges`.
+        Changes that never end have to be :class:`DividedChanges`. Where none is known ahead, all may come.
         """
+        if self.changes == ():
+            return self
         found: Iterable[LinkChange] | None
         if isinstance(self.changes, DividedChanges):
             found = self.changes.only(number)

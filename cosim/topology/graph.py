@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,12 @@ class Paths(ABC):
         from cosim.topology.around import cheapest_around
 
         return cheapest_around(topology, dead, src, dst, channel)
+
+    def with_switches(self) -> Paths:
+        """The routing of flows that begin or end at switches: unless this knows better, the cheapest paths."""
+        from cosim.topology.routing import ShortestPaths
+
+        return ShortestPaths(self.endpoints_forward, to_switches=True)
 
     @property
     def has_alternatives(self) -> bool:
@@ -160,6 +167,24 @@ class Topology:
             for node in end[(end < 0) | (end >= self.num_nodes)][:1].tolist():
                 raise TopologyError(f"{self.name}: a link is of node {node} of {self.num_nodes}, from 0 on")
 
+    def _paths_of_switches(self, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """Paths of which some begin or end at switches."""
+        from cosim.topology.routing import in_order
+
+        theirs = (src >= self.num_endpoints) | (dst >= self.num_endpoints)
+        if theirs.all():
+            return self._with_switches.paths(self, src, dst, channel)
+        parts = [np.flatnonzero(theirs), np.flatnonzero(~theirs)]
+        found = [self.paths(src[at], dst[at], channel[at]) for at in parts]
+        sizes, links = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        sizes += [np.diff(ptr) for ptr, _ in found]
+        links += [some for _, some in found]
+        return in_order(np.concatenate(parts), sizes, links)
+
+    @cached_property
+    def _with_switches(self) -> Paths:
+        return self.routing.with_switches()
+
     @property
     def num_nodes(self) -> int:
         """Endpoints and switches."""
@@ -190,11 +215,14 @@ class Topology:
         return f"{self.node_names[self.link_src[link]]} -> {self.node_names[self.link_dst[link]]}"
 
     def paths(self, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing.
+        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing. Ends may be switches, too.
 
         Raises
         ------
         TopologyError
             A plug-in's routing gave no paths from these sources to these destinations.
         """
+        farthest = max(np.maximum.reduce(src), np.maximum.reduce(dst)) if len(src) else 0
+        if self.num_endpoints <= farthest < self.num_nodes:
+            return self._paths_of_switches(src, dst, channel)
         return checked_paths(self.routing, self, src, dst, channel)

@@ -60,9 +60,14 @@ class HopTables(Columns):
         self.lock = Lock()
 
     @classmethod
-    def of(cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None) -> HopTables:
-        """Tables of a topology, without any row yet."""
+    def of(
+        cls, topology: Topology, endpoints_forward: bool, link_cost: I32 | None, *, to_switches: bool = False
+    ) -> HopTables:
+        """Tables of a topology, without any row yet. ``to_switches``: nodes that forward are destinations,
+        too, each with a row of its own; what is said below of an endpoint, is of all nodes then.
+        """
         nodes, n = topology.num_nodes, topology.num_endpoints
+        goals = nodes if to_switches else n
         tail, head = topology.link_src, topology.link_dst
         first = 0 if endpoints_forward else n
         cost = link_cost if link_cost is not None else np.ones(topology.num_links, np.int32)
@@ -71,11 +76,13 @@ class HopTables(Columns):
         in_ptr = pointer(np.bincount(head[in_link], minlength=nodes))
         all_in = pointer(np.bincount(head, minlength=nodes))
         single = np.flatnonzero(np.diff(all_in)[:n] == 1)
-        last_link = np.full(n, -1, np.int32)
+        last_link = np.full(goals, -1, np.int32)
         last_link[single] = by_head[all_in[single]]
         root, offset, near = np.arange(n), np.zeros(n, np.int64), np.empty((0, 3), np.int64)
         if not endpoints_forward:
             root, offset, near = _roots(topology, cost, in_ptr, in_link)
+        root = np.concatenate([root, np.arange(n, goals)])
+        offset = np.concatenate([offset, np.zeros(goals - n, np.int64)])
         stub_of, stub_cost = _stubs(topology, cost, first, root, in_link)
         is_core = stub_of == np.arange(nodes)
         core = np.flatnonzero(is_core)
@@ -92,7 +99,7 @@ class HopTables(Columns):
             in_link=in_link,
             root_of=root.astype(np.int32),
             offset_of=offset.astype(np.int32),
-            near_ptr=pointer(np.bincount(near[:, 0], minlength=n)),
+            near_ptr=pointer(np.bincount(near[:, 0], minlength=goals)),
             near_node=near[:, 1].astype(np.int32),
             near_cost=near[:, 2].astype(np.int32),
             last_link=last_link,

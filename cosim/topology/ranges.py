@@ -8,8 +8,10 @@ from cosim.errors import TopologyError
 from cosim.topology.graph import I32, Topology
 
 
-def check_endpoints(topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I32, I32, I32]:
-    """The three columns as contiguous int32.
+def check_endpoints(
+    topology: Topology, src: I32, dst: I32, channel: I32, *, switches: bool = False
+) -> tuple[I32, I32, I32]:
+    """The three columns as contiguous int32; with ``switches`` flows may begin and end there, too.
 
     Raises
     ------
@@ -20,7 +22,7 @@ def check_endpoints(topology: Topology, src: I32, dst: I32, channel: I32) -> tup
     """
     if not len(src) == len(dst) == len(channel):
         raise ValueError(f"paths: {len(src)} sources, {len(dst)} destinations, {len(channel)} channels")
-    last = topology.num_endpoints - 1
+    last = (topology.num_nodes if switches else topology.num_endpoints) - 1
     for what, column in (("source", src), ("destination", dst)):
         if len(column) and not 0 <= np.minimum.reduce(column) <= np.maximum.reduce(column) <= last:
             at = int(np.flatnonzero((column < 0) | (column > last))[0])

@@ -27,18 +27,25 @@ _MOST_KEPT = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class _TableRouting(Paths):
-    """What the table routings share; ``endpoints_forward`` lets a path pass through other endpoints."""
+    """What the table routings share; ``endpoints_forward`` lets a path pass through other endpoints, and
+    ``to_switches`` begin and end at switches.
+    """
 
     endpoints_forward: bool = False
     link_cost: I32 | None = None
+    to_switches: bool = field(default=False, kw_only=True)
     _kept: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def _tables(self, topology: Topology) -> HopTables:
         # A topology that differs in rates or latencies only (dataclasses.replace) keeps its tables.
         links = (topology.link_src, topology.link_dst)
         if not self._kept or self._kept[0] is not links[0] or self._kept[1] is not links[1]:
-            made = HopTables.of(topology, self.endpoints_forward, self.link_cost)
-            made.put(place_of=self._places(topology))
+            forward, cost = self.endpoints_forward, self.link_cost
+            made = HopTables.of(topology, forward, cost, to_switches=self.to_switches)
+            places = self._places(topology)
+            if self.to_switches and len(places):  # a switch is no place: it takes the first way
+                places = np.append(places, np.zeros(topology.num_nodes - len(places), np.int64))
+            made.put(place_of=places)
             self._kept[:] = [*links, made]
         tables: HopTables = self._kept[2]
         return tables
@@ -52,6 +59,10 @@ class _TableRouting(Paths):
         """Digits of each destination, where they choose a way."""
         del topology
         return np.empty(0, np.int64)
+
+    def with_switches(self) -> _TableRouting:
+        """See :class:`~cosim.topology.graph.Paths`: as this routes between endpoints."""
+        return replace(self, to_switches=True)
 
     def around(
         self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
@@ -68,7 +79,7 @@ class _TableRouting(Paths):
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`."""
-        src, dst, channel = check_endpoints(topology, src, dst, channel)
+        src, dst, channel = check_endpoints(topology, src, dst, channel, switches=self.to_switches)
         tables = self._tables(topology)
         with tables.lock:
             return self._find(topology, tables, src, dst, channel)

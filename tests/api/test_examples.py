@@ -31,7 +31,7 @@ def test_the_example_runs(name: str) -> None:
     example = examples(name)
     assert example.examples, f"cosim.{name} has no example"
     if name == "profile":
-        pytest.importorskip("torch", reason="cosim.profile needs torch: pip install 'cosim-net[profile]'")
+        pytest.importorskip("torch", reason="cosim.profile needs torch: pip install '.[profile]'")
         code = f"import doctest, cosim; doctest.run_docstring_examples(cosim.{name}, {{}}, name={name!r})"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout == ""

@@ -61,8 +61,8 @@ def test_messages_that_were_not_kept_are_an_error_that_says_how_to() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pandas_and_arrow_have_the_same_columns(run: cosim.Run, name: str) -> None:
-    pytest.importorskip("pandas", reason="needs pandas: pip install 'cosim-net[pandas]'")
-    pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'cosim-net[parquet]'")
+    pytest.importorskip("pandas", reason="needs pandas: pip install '.[pandas]'")
+    pytest.importorskip("pyarrow", reason="needs pyarrow: pip install '.[parquet]'")
     table: Table = getattr(run, name)
     frame, arrow = table.to_pandas(), table.to_arrow()
     assert list(frame.columns) == arrow.column_names == list(table)
@@ -74,7 +74,7 @@ def test_pandas_and_arrow_have_the_same_columns(run: cosim.Run, name: str) -> No
 
 
 def test_a_sweeps_trials_and_cells_are_tables() -> None:
-    pd = pytest.importorskip("pandas", reason="needs pandas: pip install 'cosim-net[pandas]'")
+    pd = pytest.importorskip("pandas", reason="needs pandas: pip install '.[pandas]'")
     axes = {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}}
     done = cosim.sweep(TEXT, axes, seeds=2, measures=["iteration", "exposed"])
     frame = done.trials.to_pandas()
@@ -96,9 +96,7 @@ def test_what_is_not_installed_is_said_in_a_line(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(cosim.InputError) as caught:
         run.links.to_pandas() if module == "pandas" else run.links.to_arrow()
-    assert str(caught.value).endswith(
-        f"needs {module}, which is not installed: pip install 'cosim-net[{extra}]'"
-    )
+    assert str(caught.value).endswith(f"needs {module}, which is not installed: pip install '.[{extra}]'")
     assert "\n" not in str(caught.value)
 
 

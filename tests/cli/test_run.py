@@ -99,7 +99,7 @@ def test_out_writes_a_folder_that_can_be_read_and_run_again(
 
 
 def test_messages_as_parquet(cosim_command: Cosim, scenario: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs Arrow: pip install 'cosim-net[parquet]'")
+    pytest.importorskip("pyarrow", reason="needs Arrow: pip install '.[parquet]'")
     cosim_command("run", scenario, "--out", tmp_path / "out", "--set", "record.messages=parquet")
     messages = load_run(tmp_path / "out").messages
     assert (messages.size_bytes == 10**6).all()

@@ -24,7 +24,7 @@ WIDTHS = {"desktop": 1440, "phone": 390}
 def missing_sphinx() -> str:
     """What to install so that the site can be built; nothing where it can."""
     lacking = [name for name in ("sphinx", "myst_parser", "furo") if not importlib.util.find_spec(name)]
-    return f"no {', '.join(lacking)}: pip install 'cosim-net[docs]'" if lacking else ""
+    return f"no {', '.join(lacking)}: pip install '.[docs]'" if lacking else ""
 
 
 def chromium() -> str | None:
@@ -35,7 +35,7 @@ def chromium() -> str | None:
 def missing_browser() -> str:
     """What to install so that pages can be looked at; nothing where they can."""
     if importlib.util.find_spec("playwright") is None:
-        return "no playwright: pip install 'cosim-net[docs]'"
+        return "no playwright: pip install '.[docs]'"
     return "" if chromium() else "no Chromium: apt-get install -y chromium"
 
 

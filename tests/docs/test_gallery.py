@@ -25,19 +25,19 @@ def load(name: str) -> ModuleType:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
 def test_a_picture_shows_the_figures_of_the_answer(scenario: Path) -> None:
-    pytest.importorskip("PIL", reason="no Pillow: pip install 'cosim-net[plot]'")
+    pytest.importorskip("PIL", reason="no Pillow: pip install '.[plot]'")
     assert load("pictures.py").is_current(scenario), f"python docs/pictures.py {scenario.stem}"
 
 
 def test_a_reports_picture_shows_the_figures_of_the_answer() -> None:
-    pytest.importorskip("PIL", reason="no Pillow: pip install 'cosim-net[plot]'")
+    pytest.importorskip("PIL", reason="no Pillow: pip install '.[plot]'")
     pictures = load("pictures.py")
     for photo in pictures.REPORTS:
         assert pictures.is_report_current(photo), f"{photo.path.name}: python docs/pictures.py reports"
 
 
 def test_every_scenario_stands_under_a_heading() -> None:
-    pytest.importorskip("sphinx", reason="no sphinx: pip install 'cosim-net[docs]'")
+    pytest.importorskip("sphinx", reason="no sphinx: pip install '.[docs]'")
     gallery = load("extensions/gallery_pages.py")
     shown = [path for paths in gallery.headings().values() for path in paths]
     assert sorted(shown) == SCENARIOS
@@ -48,7 +48,7 @@ def test_every_scenario_stands_under_a_heading() -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
 def test_a_scenario_asks_something(scenario: Path) -> None:
-    pytest.importorskip("sphinx", reason="no sphinx: pip install 'cosim-net[docs]'")
+    pytest.importorskip("sphinx", reason="no sphinx: pip install '.[docs]'")
     gallery = load("extensions/gallery_pages.py")
     asked, said = gallery.short_question(scenario), gallery.question(scenario).split()
     assert asked

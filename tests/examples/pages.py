@@ -55,7 +55,7 @@ _FENCE = re.compile(
 
 
 def _lacks_module(name: str, extra: str) -> str:
-    return "" if importlib.util.find_spec(name) else f"pip install 'cosim-net[{extra}]'"
+    return "" if importlib.util.find_spec(name) else f"pip install '.[{extra}]'"
 
 
 def _lacks_ns3() -> str:

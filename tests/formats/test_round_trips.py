@@ -137,7 +137,7 @@ TABLES: list[tuple[Callable[..., Format], Callable[..., Any]]] = [
 
 @pytest.mark.parametrize(("out", "into"), TABLES, ids=["csv", "parquet"])
 def test_tables_keep_every_field(out: Any, into: Any, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow", reason="needs Arrow: pip install 'cosim-net[parquet]'")
+    pytest.importorskip("pyarrow", reason="needs Arrow: pip install '.[parquet]'")
     work = every_field()
     report = written(source(work), out(), tmp_path)
     assert report.is_lossless

@@ -86,7 +86,7 @@ def test_number_types_that_cannot_be_measured_are_refused() -> None:
 
 
 def test_a_cpu_can_be_measured_and_a_gpu_that_is_not_there_is_refused() -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
     found, provenance = measure("cpu", "fp32", largest=64)
     assert len(found) == len(kernels_to_measure("fp32", 64))
     assert all(one.seconds > 0 for one in found)
@@ -142,7 +142,7 @@ def test_what_a_training_has_of_its_own_gives_the_seconds_measured_there() -> No
 
 
 def test_operators_between_products_move_what_they_are_said_to() -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
     wide = [torch.randn(128, 512).bfloat16() for _ in range(3)]
     operators, moved = element_wise(torch, wide, torch.bfloat16, 2)
     passes = 0

@@ -56,7 +56,7 @@ def test_one_gpu_says_why_it_measures_none() -> None:
 
 def test_a_group_measures_every_collective_and_what_a_product_loses(tmp_path: Path) -> None:
     """One rank, in this process: gloo and the clock are real, no other rank is waited for."""
-    pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+    pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
     timed = _TimedRank("gloo", 0, 1, str(tmp_path / "meet"), 60)
     try:
         times, skipped, lost = timed.run(sizes_to_measure(64), 32)
@@ -73,7 +73,7 @@ def test_a_group_measures_every_collective_and_what_a_product_loses(tmp_path: Pa
 def test_the_table_keeps_what_was_measured_and_the_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+    pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
     real = calibration.calibrate
 
     def with_made_up(*args: Any, **how: Any) -> calibration.Calibrated:

@@ -18,7 +18,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None or compiler() is None,
-    reason="needs PyTorch (pip install 'cosim-net[profile]') and a C++ compiler, without which cuda is cpu",
+    reason="needs PyTorch (pip install '.[profile]') and a C++ compiler, without which cuda is cpu",
 )
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None or importlib.util.find_spec("accelerate") is None,

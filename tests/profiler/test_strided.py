@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
 
 import torch
 

@@ -39,7 +39,7 @@ def refused(folder: Path, body: str, **given: object) -> str:
 
 
 def test_random_numbers_on_the_host_are_those_of_the_seed(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+    torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
     draw = torch.Generator().manual_seed(5)
     expected = torch.randint(5, 9, (3,), generator=draw).tolist()
     order = torch.randperm(4, generator=draw).tolist()

@@ -41,7 +41,7 @@ def test_run_comes_back_as_it_went(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
 def test_messages_come_back_from_either_format(tmp_path: Path, kind: str) -> None:
     if kind == "parquet":
-        pytest.importorskip("pyarrow", reason="needs Arrow: pip install 'cosim-net[parquet]'")
+        pytest.importorskip("pyarrow", reason="needs Arrow: pip install '.[parquet]'")
     messages = load_run(saved(tmp_path, messages=kind)).message_records
     asked = example().records(messages=True).messages
     assert messages is not None

@@ -11,7 +11,7 @@ from cosim.models.catalogue.workload import ModelWorkload
 from tests.validation.one_gpu.fit import counted
 from tests.validation.one_gpu.jobs import HERE, KINDS, Job, jobs
 
-pytest.importorskip("torch", reason="needs PyTorch: pip install 'cosim-net[profile]'")
+pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
 
 WORKSPACE = 2 * 32 * 2**20
 """Bytes of cuBLAS's workspaces, 32 MiB for each of two threads, which the catalogue hasn't."""

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from cosim.engine.held_signals import held_signals
-from cosim.errors import InputError, LaunchError, SimulationError
+from cosim.errors import InputError, LaunchError, SimulationError, install_extra
 from cosim.experiment.executors.call import RunCall, RunResult
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.executors.local import num_cores
@@ -139,7 +139,7 @@ class DaskExecutor(Executor):
             from distributed import Client
         except ImportError as error:
             raise InputError(
-                "Dask is not installed", hint="pip install 'cosim-net[dask]', here and where the workers are"
+                "Dask is not installed", hint=install_extra("dask") + ", here and where the workers are"
             ) from error
         patience = self.patience / PS_PER_S
         with dask.config.set({"distributed.comm.timeouts.connect": patience}), _silent():

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from cosim.errors import InputError
+from cosim.errors import InputError, install_extra
 from cosim.experiment.executors.call import RunCall, RunResult
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.executors.slurm_queue import LocalQueue, SlurmQueue
@@ -79,7 +79,7 @@ class SlurmExecutor(Executor):
         try:
             import submitit
         except ImportError as error:
-            raise InputError("submitit is not installed", hint="pip install 'cosim-net[slurm]'") from error
+            raise InputError("submitit is not installed", hint=install_extra("slurm")) from error
         try:
             executor = submitit.AutoExecutor(str(self.folder), cluster=self.cluster)
             limits = {"slurm_array_parallelism": self.at_once} if self.cluster == "slurm" else {}

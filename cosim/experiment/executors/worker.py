@@ -206,9 +206,14 @@ def _prepare(setup: Setup) -> Exception | None:
         prepare(dict(setup.main))
     importlib.import_module("cosim.experiment.store.trials")  # before memory is counted
     if setup.memory_bytes is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + setup.memory_bytes, hard))
+        limit_memory(setup.memory_bytes)
     return None
+
+
+def limit_memory(more_bytes: int) -> None:
+    """Let this process, and those that it starts, have no more than so much beyond what it has now."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + more_bytes, hard))
 
 
 def _data_bytes() -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
+from cosim.errors import InputError, install_extra
 
 WRITING = ".writing-"
 """How files begin that are not whole yet."""
@@ -168,7 +168,7 @@ def place_of(address: str | Path) -> StorePlace:
         import fsspec
     except ImportError as error:
         raise InputError(
-            f"the store {text} needs fsspec, which is not installed", hint="pip install 'cosim-net[store]'"
+            f"the store {text} needs fsspec, which is not installed", hint=install_extra("store")
         ) from error
     try:
         files, root = fsspec.core.url_to_fs(text)

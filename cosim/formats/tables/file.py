@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TextIO
 
-from cosim.errors import InputError, Location, WorkloadError
+from cosim.errors import InputError, Location, WorkloadError, install_extra
 from cosim.formats.tables.schema import TABLES
 
 Suffix = Literal["csv", "parquet"]
@@ -93,9 +93,7 @@ def check_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise InputError(
-            "parquet needs pyarrow", hint="pip install 'cosim-net[parquet]', or use csv"
-        ) from None
+        raise InputError("parquet needs pyarrow", hint=install_extra("parquet") + ", or use csv") from None
 
 
 def read_table(folder: Path, table: str, suffix: Suffix) -> Iterator[tuple[Location, dict[str, Any]]]:

@@ -130,7 +130,10 @@ static int64_t meet(struct engine *engine, int64_t number, int64_t op, int64_t n
   /* That it has come, and which operation ends when it leaves. */
   engine->words[met->words + member->position] = (int32_t)op;
   if (++met->arrived == comm->size) met->ready = now;
-  bring_chunks(engine, found, member->position);
+  if (engine->plans[met->plan].carried)
+    tell_carrier(engine, found, member->position);
+  else
+    bring_chunks(engine, found, member->position);
   return DONE;
 }
 
@@ -152,11 +155,8 @@ static void close_rendezvous(struct engine *engine, int64_t number, int64_t now)
   state->free_rendezvous = number;
 }
 
-/* A rank exits a part of a collective; DONE, or TOO_EARLY where it is done before it came. */
-static int64_t leave(struct engine *engine, int64_t handle, int64_t index, int64_t now, int64_t cause) {
-  int64_t number = engine->handles[handle].owner;
-  int64_t position = leave_part(engine, handle, index);
-  if (position == NONE) return DONE;
+/* A rank is done with a collective; DONE, or TOO_EARLY where it is done before it came. */
+static int64_t leave_rendezvous(struct engine *engine, int64_t number, int64_t position, int64_t now, int64_t cause) {
   struct rendezvous *met = &engine->rendezvous[number];
   const struct comm *comm = &engine->comms[met->comm];
   int32_t *word = &engine->words[met->words + position];
@@ -172,4 +172,32 @@ static int64_t leave(struct engine *engine, int64_t handle, int64_t index, int64
   end_now(engine, engine->comm_ranks[comm->rank0 + position], op, now, cause);
   if (++met->left == comm->size) close_rendezvous(engine, number, now);
   return DONE;
+}
+
+/* A rank exits a part of a collective; DONE, or TOO_EARLY. */
+static int64_t leave(struct engine *engine, int64_t handle, int64_t index, int64_t now, int64_t cause) {
+  int64_t number = engine->handles[handle].owner;
+  int64_t position = leave_part(engine, handle, index);
+  return position == NONE ? DONE : leave_rendezvous(engine, number, position, now, cause);
+}
+
+/* -- what code carries --------------------------------------------------------------------------------------------------- */
+
+/* Start a flow of a rendezvous that code carries, now; its ticket. */
+int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t binding, int64_t key_low) {
+  CATCH_OUT_OF_MEMORY;
+  const struct rendezvous *of = &engine->rendezvous[met];
+  int64_t key_high = key_high_of(engine->ranks[of->rank].job, of->iteration, of->number);
+  int64_t ticket = take_ticket(engine, 1);
+  engine->state.now = now;
+  int64_t handle = open_flows(engine, binding, key_high, key_low, OF_CARRIER, ticket, of->iteration);
+  hand_over_start(engine, handle, 0, now, now);
+  return ticket;
+}
+
+/* A rank is done now with a rendezvous that code carries; DONE or TOO_EARLY. */
+int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position) {
+  CATCH_OUT_OF_MEMORY;
+  engine->state.now = now;
+  return leave_rendezvous(engine, met, position, now, now);
 }

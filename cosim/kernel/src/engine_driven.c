@@ -9,7 +9,13 @@
 
 static void pass_on(struct engine *engine, int64_t ticket, int64_t job) {
   RESERVE(engine, told, engine->state.num_told + 1);
-  engine->told[engine->state.num_told++] = (struct told){(int32_t)ticket, (int32_t)job};
+  engine->told[engine->state.num_told++] = (struct told){(int32_t)ticket, (int32_t)job, NONE, NONE};
+}
+
+/* A rank has come to a rendezvous that code carries. */
+static void tell_carrier(struct engine *engine, int64_t met, int64_t position) {
+  RESERVE(engine, told, engine->state.num_told + 1);
+  engine->told[engine->state.num_told++] = (struct told){NONE, NONE, (int32_t)met, (int32_t)position};
 }
 
 static int64_t take_ticket(struct engine *engine, int64_t count) {
@@ -23,6 +29,13 @@ static int64_t take_ticket(struct engine *engine, int64_t count) {
   }
   engine->tickets[found] = (struct ticket){(int32_t)count, NONE};
   return found;
+}
+
+/* What a ticket stands for is through. */
+static void tear_off(struct engine *engine, int64_t ticket) {
+  pass_on(engine, ticket, NONE);
+  engine->tickets[ticket].next = (int32_t)engine->state.free_ticket;
+  engine->state.free_ticket = ticket;
 }
 
 static void issue_on(struct engine *engine, int64_t number, const struct operation *like, const struct issued *said) {
@@ -86,12 +99,7 @@ static void end_issued(struct engine *engine, int64_t number, int64_t op, int64_
   }
   rank->cause = most(rank->cause, cause);
   rank->finish = now;
-  struct ticket *ticket = &engine->tickets[one->first];
-  if (--ticket->left == 0) {
-    pass_on(engine, one->first, NONE);
-    ticket->next = (int32_t)state->free_ticket;
-    state->free_ticket = one->first;
-  }
+  if (--engine->tickets[one->first].left == 0) tear_off(engine, one->first);
   one->waits = (int32_t)state->free_op;
   state->free_op = op;
   state->num_free++;

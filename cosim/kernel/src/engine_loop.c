@@ -184,7 +184,9 @@ static int64_t react(struct engine *engine) {
   struct flow_group one = engine->handles[event.a];
   if (one.kind == OF_COLLECTIVE) return leave(engine, event.a, event.b, state->now, event.cause);
   let_flows_go(engine, event.a);
-  if (one.kind == OF_ACCESS)
+  if (one.kind == OF_CARRIER)
+    tear_off(engine, one.owner);
+  else if (one.kind == OF_ACCESS)
     end_now(engine, one.owner, one.part, state->now, event.cause);
   else
     reach(engine, one.kind, one.owner, state->now, event.cause);

@@ -1080,7 +1080,7 @@ enum engine_stop {
 enum operation_kind { OP_COMPUTE, OP_COLLECTIVE, OP_SEND, OP_RECV, OP_ACCESS, OP_REMOTE, OP_TRANSFER };
 
 /* Whose a flow group is; from OF_COLLECTIVE on the network starts flows that wait for others. */
-enum flow_owner { OF_MESSAGE, OF_REQUEST, OF_COLLECTIVE, OF_ACCESS };
+enum flow_owner { OF_MESSAGE, OF_REQUEST, OF_CARRIER, OF_COLLECTIVE, OF_ACCESS };
 
 /* Parts in flow keys; those below are the chunks and phases of collectives, so that keys never meet. */
 enum key_part { REQUEST_PART = 4094, MESSAGE_PART = 4095 };
@@ -1240,6 +1240,8 @@ struct plan {
   int32_t queues, part0;
   int32_t instances; /* sub-groups of all parts */
   int32_t turn; /* of the operation after */
+  int32_t carried; /* whether code gives its messages as they come; then it has no parts */
+  int32_t pad;
 };
 
 struct part {
@@ -1305,7 +1307,7 @@ struct flow_group {
   int64_t left; /* flows to complete */
   int32_t binding;
   int32_t kind; /* enum flow_owner */
-  int32_t owner; /* rendezvous, message or rank */
+  int32_t owner; /* rendezvous, message, rank or ticket */
   int32_t part, sub;
   int32_t exits; /* to tell the owner of */
   int32_t holds; /* the network and the owner, until they let go */
@@ -1324,9 +1326,11 @@ struct ticket {
   int32_t next; /* of the free list */
 };
 
-/* A ticket that is through, or a job of which an iteration of a rank ended. */
+/* A ticket that is through, or a job of which an iteration of a rank ended; or a rank that came to a rendezvous that
+ * code carries. The others are NONE. */
 struct told {
   int32_t ticket, job;
+  int32_t met, position;
 };
 
 /* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
@@ -1529,6 +1533,8 @@ EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, cons
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
+EXPORT int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t binding, int64_t key_low);
+EXPORT int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position);
 EXPORT int64_t add_plan(struct engine *engine, int64_t comm, int64_t what, int64_t turn, int64_t plan);
 EXPORT int64_t number_rows(struct traffic *traffic, int64_t count, const int32_t *src, const int32_t *dst,
                            const int64_t *size, int64_t *info);

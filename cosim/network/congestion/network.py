@@ -77,12 +77,14 @@ from cosim.network.congestion.fabric import (
 )
 from cosim.network.congestion.state import MAX_STATE, NUM_CLASSES, QUEUE_BINS, CongestionState
 from cosim.network.congestion.strand_rows import StrandRows
+from cosim.network.congestion.tuning import tuned
 from cosim.network.congestion.watching import LinkWatch
 from cosim.network.drains import DrainHeap
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
+from cosim.topology.changes import LinkChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, format_rate, format_time
 
@@ -94,7 +96,7 @@ class CongestionNetwork(CompiledNetwork):
 
     name = "congestion"
     peeks = False
-    link_changes = live_changes = True
+    link_changes = live_changes = live_control = True
     has_queues = True
     has_rates = True
     loop = "run_congestion"
@@ -308,6 +310,20 @@ class CongestionNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         found: ChangeList = self._fluid.changes
         return found
+
+    @property
+    def takes_paths(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: a balancer chooses."""
+        return self._balancing.balancer is None
+
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        self._control = tuned(self._control, values, self._ports, self._topology)
+        fluid = self._fluid
+        fluid.parameters[:] = self._control.parameters()
+        # A link that changes, if only to the rate that it has, wakes all whose updates are left out there.
+        rates = fluid.links["capacity"].tolist()
+        self.change([LinkChange(now_ps, link, float(rate)) for link, rate in enumerate(rates)])
 
     @property
     def columns(self) -> CongestionState:

@@ -27,6 +27,7 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_RATES: _ClassVar[Feature]
     FEATURE_LINK_RATES: _ClassVar[Feature]
     FEATURE_DETOURS: _ClassVar[Feature]
+    FEATURE_LIVE_CHANGES: _ClassVar[Feature]
 
 class RoutingKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -67,6 +68,7 @@ FEATURE_QUEUES: Feature
 FEATURE_RATES: Feature
 FEATURE_LINK_RATES: Feature
 FEATURE_DETOURS: Feature
+FEATURE_LIVE_CHANGES: Feature
 ROUTING_KIND_UNSPECIFIED: RoutingKind
 ROUTING_KIND_GIVEN: RoutingKind
 ROUTING_KIND_ECMP: RoutingKind
@@ -275,6 +277,22 @@ class LinkEvents(_message.Message):
     detection_ps: int
     def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., up: _Optional[_Iterable[bool]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., detection_ps: _Optional[int] = ...) -> None: ...
 
+class Changes(_message.Message):
+    __slots__ = ("time_ps", "link", "rate_bps", "route_ps", "dead_end", "dead")
+    TIME_PS_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    ROUTE_PS_FIELD_NUMBER: _ClassVar[int]
+    DEAD_END_FIELD_NUMBER: _ClassVar[int]
+    DEAD_FIELD_NUMBER: _ClassVar[int]
+    time_ps: _containers.RepeatedScalarFieldContainer[int]
+    link: _containers.RepeatedScalarFieldContainer[int]
+    rate_bps: _containers.RepeatedScalarFieldContainer[float]
+    route_ps: _containers.RepeatedScalarFieldContainer[int]
+    dead_end: _containers.RepeatedScalarFieldContainer[int]
+    dead: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., route_ps: _Optional[_Iterable[int]] = ..., dead_end: _Optional[_Iterable[int]] = ..., dead: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class Opened(_message.Message):
     __slots__ = ("credit", "settings")
     class SettingsEntry(_message.Message):
@@ -361,7 +379,7 @@ class Paths(_message.Message):
     def __init__(self, src: _Optional[_Iterable[int]] = ..., dst: _Optional[_Iterable[int]] = ..., channel: _Optional[_Iterable[int]] = ..., end: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., dead_set: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Advance(_message.Message):
-    __slots__ = ("sequence", "more", "horizon_ps", "wall_budget_us", "paths", "flows", "starts", "oldest_id")
+    __slots__ = ("sequence", "more", "horizon_ps", "wall_budget_us", "paths", "flows", "starts", "oldest_id", "changes")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     HORIZON_PS_FIELD_NUMBER: _ClassVar[int]
@@ -370,6 +388,7 @@ class Advance(_message.Message):
     FLOWS_FIELD_NUMBER: _ClassVar[int]
     STARTS_FIELD_NUMBER: _ClassVar[int]
     OLDEST_ID_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     more: bool
     horizon_ps: int
@@ -378,7 +397,8 @@ class Advance(_message.Message):
     flows: Flows
     starts: Starts
     oldest_id: int
-    def __init__(self, sequence: _Optional[int] = ..., more: _Optional[bool] = ..., horizon_ps: _Optional[int] = ..., wall_budget_us: _Optional[int] = ..., paths: _Optional[_Union[Paths, _Mapping]] = ..., flows: _Optional[_Union[Flows, _Mapping]] = ..., starts: _Optional[_Union[Starts, _Mapping]] = ..., oldest_id: _Optional[int] = ...) -> None: ...
+    changes: Changes
+    def __init__(self, sequence: _Optional[int] = ..., more: _Optional[bool] = ..., horizon_ps: _Optional[int] = ..., wall_budget_us: _Optional[int] = ..., paths: _Optional[_Union[Paths, _Mapping]] = ..., flows: _Optional[_Union[Flows, _Mapping]] = ..., starts: _Optional[_Union[Starts, _Mapping]] = ..., oldest_id: _Optional[int] = ..., changes: _Optional[_Union[Changes, _Mapping]] = ...) -> None: ...
 
 class Advanced(_message.Message):
     __slots__ = ("sequence", "more", "granted_ps", "stop_reason", "id", "start_ps", "time_ps", "credit", "digest", "simulator_ns", "server_ns", "events", "cause_ps")

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, install_extra
 from cosim.files.text import write_text
 from cosim.results.link_users import note_link_users
 from cosim.results.plots.chart import LineChart
@@ -292,7 +292,7 @@ def _styled(style: str) -> Iterator[None]:
         import matplotlib
     except ImportError as error:
         raise InputError(
-            "figures need matplotlib, which is not installed", hint="pip install 'cosim-net[plot]'"
+            "figures need matplotlib, which is not installed", hint=install_extra("plot")
         ) from error
     with matplotlib.rc_context(STYLES[style]):  # type: ignore[arg-type]  # its stub lists every key
         yield

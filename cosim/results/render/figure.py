@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, Location
+from cosim.errors import InputError, Location, install_extra
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#777777", "#000000")
 """Okabe and Ito's, which people with any colour vision tell apart, with olive for yellow."""
@@ -50,7 +50,7 @@ def new_figure(heights: Sequence[float], columns: int, width: float) -> tuple[An
         from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError(
-            "figures need matplotlib, which is not installed", hint="pip install 'cosim-net[plot]'"
+            "figures need matplotlib, which is not installed", hint=install_extra("plot")
         ) from error
     figure = Figure(figsize=(width, sum(heights) + 0.6), layout="constrained")
     grid = figure.add_gridspec(len(heights), columns, height_ratios=list(heights))

@@ -59,4 +59,5 @@ def _lanes(source: ReportSource, shown: Lanes, messages: MessageRecords) -> I64:
     endpoints = source.summary.num_endpoints
     lane = np.full(endpoints * len(source.summary.jobs), -1, np.int64)
     lane[jobs[shown.ranks] * endpoints + found["job_endpoints"][shown.ranks]] = np.arange(len(shown.ranks))
-    return np.asarray(lane[messages.job.astype(np.int64) * endpoints + messages.src], np.int64)
+    at = messages.job.astype(np.int64) * endpoints + messages.src
+    return np.where(messages.src < endpoints, lane[np.minimum(at, len(lane) - 1)], -1)  # switches have none

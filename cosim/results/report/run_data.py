@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from cosim.results.critical_path import KINDS
 from cosim.results.exposed import exposed_by_kind
 from cosim.results.measures import MEASURES
+from cosim.results.optable import COMMUNICATION, COMPUTE, HOST
 from cosim.results.path_parts import path_parts
+from cosim.results.purposes import PURPOSES
 from cosim.results.render.page import Lines
 from cosim.results.render.scheduling_page import scheduling_section
 from cosim.results.report.event_data import event_data
@@ -36,6 +38,10 @@ MOST_JOBS = 8
 TRAFFIC_BINS = 24
 MOST_SHARED_BINS = 512
 MOST_STEPS = 20_000
+SHADES = ("compute", "memory", "host", "remote", *PURPOSES)
+"""What an operation is drawn as: a computation, an access of memory, the host, an access of remote memory, or
+communication by what it is for. The first two hide communication.
+"""
 
 
 def run_data(source: ReportSource) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -105,10 +111,11 @@ def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
     names = found["node_name"].tolist()
     jobs, numbers = source.job_of_ranks(), source.rank_numbers()
     simulated = np.diff(found["job_ptr"])
+    hosts = _hosts(found, names, source.summary.num_endpoints)
     copies = [job.num_ranks // max(n, 1) for job, n in zip(source.summary.jobs, simulated, strict=True)]
     return {
         "said": shown.said,
-        "kinds": [kind.value for kind in OpKind],
+        "shades": SHADES,
         "streams": found["stream_name"].tolist() if "stream_name" in found else [""],
         "lanes": [
             {
@@ -116,6 +123,7 @@ def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
                 "rank": int(numbers[rank]),
                 "node": names[int(found["job_endpoints"][rank])],
                 "alike": int(alike * copies[jobs[rank]]),
+                "host": hosts.get(int(found["job_endpoints"][rank]), ""),
             }
             for rank, alike in zip(shown.ranks.tolist(), shown.alike.tolist(), strict=True)
         ],
@@ -136,11 +144,38 @@ def _operations(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dic
     }
     if "rank_row" in found:
         row = found["rank_row"][rank] + found["op_op"][rows]
-        for name in ("kind", "stream"):
-            columns[f"op_{name}"] = found[f"row_{name}"][row]
+        columns["op_stream"] = found["row_stream"][row]
+        columns["op_shade"] = _shades(found)[row]
         used, columns["op_name"] = np.unique(found["row_name"][row], return_inverse=True)
         head["texts"] = found["row_text"][used].tolist()
     return columns
+
+
+def _shades(found: Mapping[str, Array]) -> Array:
+    """int8 of each row of programs: its place in :data:`SHADES`; runs before 2026-11-29 know no purposes."""
+    kinds = [*OpKind]
+    kind = found["row_kind"]
+    sends = np.isin(kind, [kinds.index(one) for one in (OpKind.COLLECTIVE, OpKind.SEND, OpKind.RECV)])
+    layer = found.get("row_layer", np.where(sends, COMMUNICATION, COMPUTE))
+    purpose = found.get("row_purpose", np.full(len(kind), -1))
+    named = [*found.get("purpose_text", np.array([], np.str_)).tolist(), "other"]
+    of_purpose = np.array([SHADES.index(one) for one in named], np.int8)[purpose]
+    timed = (layer == COMPUTE) & (kind == kinds.index(OpKind.MEMORY))
+    plain = np.where(timed, 1, np.where(layer == COMPUTE, 0, np.where(layer == HOST, 2, 3)))
+    return np.asarray(np.where(layer == COMMUNICATION, of_purpose, plain), np.int8)
+
+
+def _hosts(found: Mapping[str, Array], names: list[str], endpoints: int) -> dict[int, str]:
+    """What each endpoint belongs to: the part before the point in the name of a switch beside it, host3 of
+    host3.nvswitch, or that switch.
+    """
+    src, dst = found["link_src"], found["link_dst"]
+    up = (src < endpoints) & (dst >= endpoints)
+    beside = [(int(a), names[b].partition(".")) for a, b in zip(src[up], dst[up].tolist(), strict=True)]
+    # Several planes: the switch of the first, unless one is a part of the host.
+    return {
+        one: name for inside in ("", ".") for one, (name, dot, _) in reversed(beside) if dot in (inside, ".")
+    }
 
 
 def _path_head(source: ReportSource, job: int) -> dict[str, Any]:
@@ -250,10 +285,14 @@ def _of_lines(drawn: FabricMap, shares: I64) -> I64:
 
 
 def _traffic(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
-    """Bytes between groups of endpoints that are neighbours by number, over time."""
-    found, endpoints = source.columns, source.summary.num_endpoints
-    each = max(1, -(-endpoints // MOST_GROUPS))
-    groups = -(-endpoints // each)
+    """Bytes between groups of endpoints that are neighbours by number, over time; of switches, too, where
+    messages begin or end there.
+    """
+    found, nodes = source.columns, source.summary.num_endpoints
+    for side in ("traffic_src", "traffic_dst"):
+        nodes = max(nodes, int(found[side].max(initial=0)) + 1)
+    each = max(1, -(-nodes // MOST_GROUPS))
+    groups = -(-nodes // each)
     sizes, bin_ps = found["traffic_bytes"], int(found["traffic_bin_ps"])
     used = max(1, min(len(sizes), -(-source.summary.end_ps // bin_ps)))
     step = -(-used // TRAFFIC_BINS)
@@ -304,10 +343,10 @@ def _by_job(source: ReportSource, sizes: Array) -> I64:
     whole = int(found["job_ptr"][-1]) == sum(job.num_ranks for job in source.summary.jobs)
     if not 1 < jobs <= MOST_JOBS or not whole or len(np.unique(endpoints)) < len(endpoints):
         return np.zeros((0, 0), np.int64)
-    job = np.full(source.summary.num_endpoints, -1, np.int64)
+    job = np.full(len(found["node_name"]), -1, np.int64)
     job[endpoints] = source.job_of_ranks()
     of_pair = job[found["traffic_src"]]
-    known = of_pair >= 0  # a memory node's are nobody's
+    known = of_pair >= 0  # a memory node's or a switch's are nobody's
     out = np.zeros((jobs, len(sizes)), np.int64)
     np.add.at(out, of_pair[known], sizes.T[known])
     return out

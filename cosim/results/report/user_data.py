@@ -18,8 +18,8 @@ def user_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     messages, found = source.messages, source.columns
     if messages is None or "use_src" not in found or not len(found["use_src"]):
         return {}
-    endpoints = source.summary.num_endpoints
-    pair = messages.src.astype(np.int64) * endpoints + messages.dst
+    nodes = len(found["node_name"])
+    pair = messages.src.astype(np.int64) * nodes + messages.dst
     job, op = messages.job.astype(np.int64), messages.op.astype(np.int64)
     width = int(op.max()) + 1
     key = (pair * len(source.summary.jobs) + job) * width + op
@@ -29,7 +29,7 @@ def user_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     largest = np.lexsort((-size, pair_of))
     pairs, at = np.unique(pair_of[largest], return_index=True)
     most = first[largest[at]]
-    wanted = found["use_src"] * endpoints + found["use_dst"]
+    wanted = found["use_src"] * nodes + found["use_dst"]
     place = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
     rows = np.where(pairs[place] == wanted, most[place], -1)
     names = _names(source)

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.processes import OWN, PATIENCE_S, all_gone, children, descendants, is_gone, wait_for
 from tests.experiment.executors.cluster import write_sweep
 
-pytest.importorskip("distributed", reason="pip install 'cosim-net[dask]'")
+pytest.importorskip("distributed", reason="pip install '.[dask]'")
 COMMAND = [sys.executable, "-c", OWN, "run"]
 DASK = ["--executor", "{kind: dask, workers: 2}"]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +14,9 @@ from cosim.results.report.document import report
 from cosim.results.report.run_data import run_data
 from cosim.results.report.source import source_of
 from cosim.units import format_time
-from tests.docs import site
 from tests.examples.answers import missing_simulator
 from tests.inputs import ROOT
-
-in_a_browser = pytest.mark.skipif(bool(site.missing_browser()), reason=site.missing_browser() or "it is here")
+from tests.results.report.browser import Opened, in_a_browser
 
 NASTY = "<script>document.title = 'run'</script>"
 TEXT = f"""
@@ -41,30 +37,6 @@ def run() -> cosim.Run:
     done = cosim.run(TEXT)
     note_link_users(done.records)
     return done
-
-
-class Opened:
-    """A page of a browser, and what went wrong on it."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.wrong: list[str] = []
-        page.on("console", lambda one: self.wrong.append(one.text) if one.type == "error" else None)
-        page.on("pageerror", lambda error: self.wrong.append(str(error)))
-
-    def show(self, html: str, folder: Path) -> Any:
-        """The page, opened from a file, once it has drawn itself."""
-        path = folder / "report.html"
-        path.write_text(html, encoding="utf-8")
-        self.page.goto(path.as_uri())
-        self.page.wait_for_selector("html[data-shown]")
-        return self.page
-
-
-@pytest.fixture(scope="module")
-def opened() -> Iterator[Opened]:
-    with site.browser(1440) as page:
-        yield Opened(page)
 
 
 def test_what_names_say_is_never_markup(run: cosim.Run) -> None:
@@ -107,7 +79,7 @@ def test_a_run_is_shown_with_the_summarys_numbers(run: cosim.Run, opened: Opened
 @in_a_browser
 def test_zoom_slider_and_link_do_what_they_say(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
     page = opened.show(report([run]).html, tmp_path)
-    canvas = page.locator("#timeline canvas")
+    canvas = page.locator("#timeline canvas[tabindex]")
     before = canvas.evaluate("node => node.toDataURL()")
     canvas.focus()
     page.keyboard.press("+")
@@ -119,7 +91,7 @@ def test_zoom_slider_and_link_do_what_they_say(run: cosim.Run, opened: Opened, t
     page.wait_for_selector("#fabric .u-over")
     assert "Who uses it" in page.inner_text("#fabric")
     page.locator("#path tr.link").first.click()
-    page.locator("#timeline select").select_option("0")
+    page.locator("#timeline select").select_option("0 0")
     assert opened.wrong == []
 
 
@@ -135,9 +107,9 @@ def test_queues_rates_and_messages_are_shown(run: cosim.Run, opened: Opened, tmp
     page.locator("#fabric select").select_option("queue over time")
     assert "100 %: " in page.inner_text("#fabric")
     page.locator("#fabric input").fill("2")
-    canvas = page.locator("#timeline canvas")
+    canvas = page.locator("#timeline canvas[tabindex]")
     before = canvas.evaluate("node => node.clientHeight")
-    page.locator("#timeline input").check()
+    page.get_by_label("messages").check()
     assert canvas.evaluate("node => node.clientHeight") > before
     texts = []
     for y in range(30, canvas.evaluate("node => node.clientHeight"), 6):
@@ -205,7 +177,7 @@ def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path
     assert said is not None
     assert said.sentence in page.inner_text("#comparison")
     assert "topology.rate" in page.inner_text("#comparison")
-    canvases = page.locator("#timeline canvas")
+    canvases = page.locator("#timeline canvas[tabindex]")
     assert canvases.count() == 2
     before = [one.evaluate("node => node.toDataURL()") for one in canvases.all()]
     page.locator("#comparison tr.link").first.click()
@@ -225,9 +197,7 @@ def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path
 def test_on_a_phone_nothing_is_wider_than_the_screen(
     run: cosim.Run, opened: Opened, tmp_path: Path, scheme: str
 ) -> None:
-    opened.page.set_viewport_size({"width": 390, "height": 800})
-    opened.page.emulate_media(color_scheme=scheme)
-    page = opened.show(report([run]).html, tmp_path)
+    page = opened.show(report([run]).html, tmp_path, wide=390, scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert opened.wrong == []
 
@@ -264,7 +234,6 @@ def test_every_part_of_a_scenarios_report_is_shown(name: str, opened: Opened, tm
     if missing := missing_simulator(scenario):
         pytest.skip(f"it needs ns-3: apt-get install -y {missing}")
     done = cosim.run(scenario)
-    opened.page.set_viewport_size({"width": 1440, "height": 900})
     page = opened.show(done.report().html, tmp_path)
     for part in ("answer", "timeline", "path", "fabric", "network", "settings"):
         assert page.locator(f"#{part}").is_visible()
@@ -299,7 +268,6 @@ def test_a_training_begins_with_its_goodput_and_each_cause(opened: Opened, tmp_p
         life.redone_ps,
         life.down_ps,
     ]
-    opened.page.set_viewport_size({"width": 1440, "height": 900})
     page = opened.show(run.report().html, tmp_path)
     assert f"Goodput is {100 * life.goodput:.1f} %" in page.inner_text("#answer .said >> nth=0")
     rows = page.locator("#answer tbody tr").all_inner_texts()
@@ -375,7 +343,6 @@ def test_tiers_say_where_links_are_busy_and_which_node_carries_most(opened: Open
         "- {workload: {kind: periodic, compute: 1ms, size: 10MB, communication: incast, ranks: 16},"
         " iterations: 2}\n"
     )
-    opened.page.set_viewport_size({"width": 1440, "height": 900})
     page = opened.show(run.report().html, tmp_path)
     links = run.links
     up = np.array([name.startswith("leaf") and " -> spine" in name for name in links.name])
@@ -391,6 +358,16 @@ def test_tiers_say_where_links_are_busy_and_which_node_carries_most(opened: Open
     strips = page.locator("#fabric canvas.strip")
     tiers = {re.sub(r"\d", "", name) for name, sent in zip(links.name, links.sent_bytes, strict=True) if sent}
     assert strips.count() == len(tiers)
+    up_tier = page.locator("#fabric button:has-text('leaf → spine')")
+    up_tier.focus()
+    page.keyboard.press("Enter")
+    assert up_tier.get_attribute("aria-expanded") == "true"
+    parts = page.locator("#fabric tr:has(.part)").all_inner_texts()
+    assert len(parts) == 4
+    assert parts[0].split("\t")[0].strip() == top
+    assert sum(float(one.split("\t")[-1].removesuffix(" %")) for one in parts) == pytest.approx(100, abs=0.2)
+    page.keyboard.press("Enter")
+    assert page.locator("#fabric .part").count() == 0
     strips.first.click()
     assert "Between " in page.inner_text("#fabric")
     assert "alike" in page.inner_text("#fabric")  # links that did the same are one row

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from cosim.errors import InputError
+from cosim.errors import InputError, install_extra
 from cosim.experiment.search.contract import AskTell, DesignSpace, Optimizer
 
 _FRUITLESS = 200
@@ -33,7 +33,7 @@ class OptunaOptimizer(Optimizer):
         try:
             import optuna
         except ImportError as error:
-            raise InputError("Optuna is not installed", hint="pip install 'cosim-net[optuna]'") from error
+            raise InputError("Optuna is not installed", hint=install_extra("optuna")) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
             return _Study(optuna, self, space)

@@ -7,6 +7,7 @@ import { colour, el, hideTip, onTheme, showTip, table } from "report/dom.js";
 import { count, percent, rate, size } from "report/format.js";
 
 const MOST_TIERS = 12;
+const MOST_PARTS = 16; // shown of a tier
 const UNEVEN = 1.5; // times an even share
 const kindOf = (name) => name.replaceAll(/\d+/g, "").replaceAll(/[._-]+$/g, "") || "node";
 
@@ -16,7 +17,6 @@ const kindOf = (name) => name.replaceAll(/\d+/g, "").replaceAll(/[._-]+$/g, "") 
  */
 export function tiersOf(run) {
   const c = run.columns;
-  const end = Math.max(run.summary.end_ps, 1);
   const kinds = run.fabric.nodes.map(kindOf);
   const found = new Map();
   for (let link = 0; link < c.link_src.length; link++) {
@@ -25,9 +25,8 @@ export function tiersOf(run) {
     found.get(name).links.push(link);
   }
   return [...found.values()].map((tier) => {
-    const busy = tier.links.map((link) => c.link_busy[link] / end);
-    const bytes = tier.links.reduce((sum, link) => sum + c.link_bytes[link], 0);
-    return { ...tier, bytes, mean: busy.reduce((a, b) => a + b, 0) / busy.length, most: busy.reduce((a, b) => Math.max(a, b), 0), ...uneven(run, tier.links, bytes) };
+    const load = loadOf(run, tier.links);
+    return { ...tier, ...load, ...uneven(run, tier.links, load.bytes) };
   }).filter((tier) => tier.bytes > 0).sort((a, b) => b.most - a.most || b.mean - a.mean).slice(0, MOST_TIERS);
 }
 
@@ -57,16 +56,51 @@ export function bottleneck(run) {
 const isUneven = (tier) => tier.among > 1 && tier.share * tier.among > UNEVEN;
 const said = (tier) => `${tier.top} carries ${percent(tier.share)} of what goes ${tier.name}, ${(tier.share * tier.among).toPrecision(2)} times an even share of ${tier.among}`;
 
-/** A strip for each tier, a place for each link, the darker the busier; and what is uneven. */
+/** A strip for each tier, a place for each link, the darker the busier; what is uneven; and its parts, if it is opened. */
 export function tierStrips(run, choose) {
   const tiers = tiersOf(run);
   if (!tiers.length) return null;
-  const rows = tiers.map((tier) => ({
-    cells: [tier.name, count(tier.links.length), strip(run, tier, choose), percent(tier.mean), percent(tier.most), isUneven(tier) ? `${tier.top}: ${percent(tier.share)}` : "even"],
-  }));
+  const columns = [{ title: "tier", text: true }, { title: "links" }, { title: "", text: true, optional: true }, { title: "busy" }, { title: "busiest" }, { title: "most goes over" }];
+  const opened = new Set();
+  const place = el("div", {});
+  const toggle = (k) => {
+    opened[opened.has(k) ? "delete" : "add"](k);
+    draw();
+    place.querySelectorAll("button.plain")[[...tiers.keys()].filter((one) => partsOf(run, tiers[one]).length > 1).indexOf(k)].focus();
+  };
+  const row = (one, name, last) => ({ cells: [name, count(one.links.length), strip(run, one, choose), percent(one.mean), percent(one.most), last] });
+  const draw = () => place.replaceChildren(table(columns, tiers.flatMap((tier, k) => {
+    const parts = partsOf(run, tier);
+    const name = parts.length > 1 ? el("button", { type: "button", class: "plain", "aria-expanded": String(opened.has(k)), title: `Its ${count(parts.length)} parts`, onclick: () => toggle(k) }, `${opened.has(k) ? "▾" : "▸"} ${tier.name}`) : tier.name;
+    const own = row(tier, name, isUneven(tier) ? `${tier.top}: ${percent(tier.share)}` : "even");
+    if (!opened.has(k)) return [own];
+    const left = parts.length - MOST_PARTS;
+    return [own, ...parts.slice(0, MOST_PARTS).map((part) => row(part, el("span", { class: "part" }, part.name), percent(tier.bytes ? part.bytes / tier.bytes : 0))),
+      ...(left > 0 ? [{ cells: [el("span", { class: "part" }, `... and ${count(left)} more, none carries more`), "", "", "", "", ""] }] : [])];
+  })));
+  draw();
   return el("div", {}, el("h3", {}, "Tiers: every link, the darker the busier"),
-    tiers.filter(isUneven).slice(0, 3).map((tier) => el("p", {}, `${said(tier)}.`)),
-    table([{ title: "tier", text: true }, { title: "links" }, { title: "", text: true, optional: true }, { title: "busy" }, { title: "busiest" }, { title: "most goes over" }], rows));
+    tiers.filter(isUneven).slice(0, 3).map((tier) => el("p", {}, `${said(tier)}.`)), place);
+}
+
+/** A tier by pod, host or switch: whichever end of its links has fewer of them; what carries most comes first. */
+function partsOf(run, tier) {
+  const c = run.columns;
+  const whole = (node) => run.fabric.nodes[node].split(".")[0];
+  const ends = [c.link_src, c.link_dst].map((end) => {
+    const groups = new Map();
+    for (const link of tier.links) (groups.get(whole(end[link])) ?? groups.set(whole(end[link]), []).get(whole(end[link]))).push(link);
+    return groups;
+  });
+  const fewer = ends[0].size < ends[1].size ? ends[0] : ends[1];
+  return [...fewer].map(([name, links]) => ({ name, ...loadOf(run, links) })).sort((a, b) => b.bytes - a.bytes || b.most - a.most);
+}
+
+/** How busy links are, and what they carried. */
+function loadOf(run, links) {
+  const c = run.columns;
+  const busy = links.map((link) => c.link_busy[link] / Math.max(run.summary.end_ps, 1));
+  return { links, bytes: links.reduce((sum, link) => sum + c.link_bytes[link], 0), mean: busy.reduce((a, b) => a + b, 0) / busy.length, most: busy.reduce((a, b) => Math.max(a, b), 0) };
 }
 
 function strip(run, tier, choose) {
