@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -110,6 +110,10 @@ class TopologySpec(Spec):
         TopologyError
             It can't be built as its settings or its files say.
         """
+
+    def process(self) -> Any:
+        """A :class:`cosim.plugins.ProcessSpec` that lives in every run, and may change links; None: none."""
+        return None
 
     def size_about(self) -> int:
         """How many links it will have, before it is built; 0: not known, and not large."""

@@ -28,7 +28,7 @@ KINDS = {
         "serving",
     ],
     "Collectives and topologies": ["ring-all-reduce", "hierarchical", "tacos", "imported"],
-    "Fabrics": ["dragonfly", "planes", "direct-connect", "topoopt"],
+    "Fabrics": ["dragonfly", "planes", "direct-connect", "topoopt", "circuits"],
     "Jobs that share a fabric": [
         "two-jobs",
         "unfair-exact",
