@@ -13,8 +13,8 @@ from cosim.errors import AlgorithmError, InputError
 from cosim.experiment.build import build
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, load
-from cosim.experiment.topoopt.demand import Demand, demand_of
-from cosim.experiment.topoopt.links import Links, share_links
+from cosim.experiment.topoopt.demand import ServerDemand, demand_of
+from cosim.experiment.topoopt.links import SharedLinks, share_links
 from cosim.units import format_time, parse_rate
 
 _AXES = ("tp", "pp", "dp")
@@ -29,11 +29,11 @@ Split = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TriedLinks:
     """A scenario, and picoseconds that it takes for a sample."""
 
     split: Split
-    links: Links
+    links: SharedLinks
     settings: Mapping[str, Any]
     iteration_ps: float
     samples: int
@@ -66,10 +66,10 @@ class TopoOpt:
     rate: str
     latency: str
     say: Callable[[str], None]
-    _known: dict[object, Found | None] = field(default_factory=dict, init=False)
-    _demands: dict[Split, Demand] = field(default_factory=dict, init=False)
+    _known: dict[object, TriedLinks | None] = field(default_factory=dict, init=False)
+    _demands: dict[Split, ServerDemand] = field(default_factory=dict, init=False)
 
-    def search(self) -> tuple[Found, Scenario]:
+    def search(self) -> tuple[TriedLinks, Scenario]:
         """The best that was found, and its scenario.
 
         Raises
@@ -93,7 +93,7 @@ class TopoOpt:
         for number in range(1, _ROUNDS):
             tried = [self._run(other, best.links, servers) for other in _splits(split)]
             split_best = min((one for one in (*tried, best) if one), key=lambda one: one.sample_ps)
-            # Links anew, for the parallelism that these suit best.
+            # SharedLinks anew, for the parallelism that these suit best.
             links = share_links(self._demand(split_best.split, servers), self.degree)
             again = self._run(split_best.split, links, servers)
             better = min((one for one in (split_best, again) if one), key=lambda one: one.sample_ps)
@@ -109,11 +109,13 @@ class TopoOpt:
         texts = (f"{path}={json.dumps(value)}" for path, value in settings.items())
         return load(self.scenario, [*self.settings, *texts])
 
-    def _scenario(self, split: Split, servers: int, links: Links | None, algorithm: Any = None) -> Scenario:
+    def _scenario(
+        self, split: Split, servers: int, links: SharedLinks | None, algorithm: Any = None
+    ) -> Scenario:
         return self._load(self._settings(split, servers, links, algorithm))
 
     def _settings(
-        self, split: Split, servers: int, links: Links | None, algorithm: Any = None
+        self, split: Split, servers: int, links: SharedLinks | None, algorithm: Any = None
     ) -> dict[str, Any]:
         """What is changed in the scenario; without links, one ideal switch as fast as all of a server's."""
         settings: dict[str, Any] = {}
@@ -144,7 +146,7 @@ class TopoOpt:
             settings[f"collectives.{name}"] = algorithm
         return settings
 
-    def _demand(self, split: Split, servers: int) -> Demand:
+    def _demand(self, split: Split, servers: int) -> ServerDemand:
         if split not in self._demands:
             built = build(self._scenario(split, servers, None))
             built.network.close()
@@ -152,14 +154,14 @@ class TopoOpt:
             self._demands[split] = demand_of(job, servers)
         return self._demands[split]
 
-    def _run(self, split: Split, links: Links, servers: int) -> Found | None:
+    def _run(self, split: Split, links: SharedLinks, servers: int) -> TriedLinks | None:
         """One of them, run; None where it can't be."""
         key = split, repr(links)
         if key not in self._known:
             self._known[key] = self._try(split, links, servers)
         return self._known[key]
 
-    def _try(self, split: Split, links: Links, servers: int) -> Found | None:
+    def _try(self, split: Split, links: SharedLinks, servers: int) -> TriedLinks | None:
         for algorithm in _ALGORITHMS:
             try:
                 settings = self._settings(split, servers, links, algorithm)
@@ -171,7 +173,7 @@ class TopoOpt:
                 if split == _split_of(load(self.scenario, self.settings)):
                     raise
                 return None
-            return Found(split, links, settings, took, _samples(scenario))
+            return TriedLinks(split, links, settings, took, _samples(scenario))
         return None
 
 

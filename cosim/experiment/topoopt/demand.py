@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from cosim.workload.operation import Operation, OpKind
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Demand:
+class ServerDemand:
     """Bytes of an iteration.
 
     Attributes
@@ -35,10 +35,10 @@ class Demand:
     names: frozenset[str]
 
 
-def demand_of(job: ReadyJob, servers: int) -> Demand:
+def demand_of(job: ReadyJob, servers: int) -> ServerDemand:
     """Of a job that is ready to run: reductions, gathers and broadcasts are rings', the rest are pairs'."""
     at = job.info.endpoints
-    rings: Counter[tuple[int, ...]] = Counter()
+    rings: defaultdict[tuple[int, ...], float] = defaultdict(float)
     pairs, names = np.zeros((servers, servers)), set()
     for rank in range(job.info.workload.world_size):
         for one in job.info.workload.program(rank).operations:
@@ -56,7 +56,7 @@ def demand_of(job: ReadyJob, servers: int) -> Demand:
                     names.add(one.collective)
                     rings[tuple(ends.tolist())] += one.size_bytes * _times(kind, len(ends))
     np.fill_diagonal(pairs, 0.0)
-    return Demand(servers, dict(rings), pairs, frozenset(names))
+    return ServerDemand(servers, dict(rings), pairs, frozenset(names))
 
 
 def _peer(job: ReadyJob, rank: int, one: Operation) -> int:

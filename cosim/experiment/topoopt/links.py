@@ -15,14 +15,14 @@ import networkx as nx
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.experiment.topoopt.demand import Demand
+from cosim.experiment.topoopt.demand import ServerDemand
 from cosim.topology.strides import candidates, connects, spread
 
 Pairs = list[list[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class SharedLinks:
     """``strides`` and ``pairs`` of a ``direct_connect``."""
 
     strides: list[int]
@@ -46,8 +46,8 @@ class _Kind:
         return max(1, sum(2 * one <= self.size for one in candidates(self.size, self.size)))
 
 
-def share_links(demand: Demand, degree: int) -> Links:
-    """Links of at most ``degree`` at each server, which connect all of them.
+def share_links(demand: ServerDemand, degree: int) -> SharedLinks:
+    """SharedLinks of at most ``degree`` at each server, which connect all of them.
 
     Raises
     ------
@@ -64,8 +64,8 @@ def share_links(demand: Demand, degree: int) -> Links:
     return _shared(demand, degree, [1])  # a ring through all servers, and what is left as before
 
 
-def _shared(demand: Demand, degree: int, first: list[int]) -> Links:
-    """Links of which strides ``first`` are some."""
+def _shared(demand: ServerDemand, degree: int, first: list[int]) -> SharedLinks:
+    """SharedLinks of which strides ``first`` are some."""
     n = demand.servers
     strides: list[int] = list(first)
     pairs: Pairs = []
@@ -87,7 +87,7 @@ def _shared(demand: Demand, degree: int, first: list[int]) -> Links:
                     for place in range(kind.size)
                 ]
     used = Counter(end for pair in pairs for end in pair)
-    return Links(strides, pairs + _matchings(demand, degree, strides, used))
+    return SharedLinks(strides, pairs + _matchings(demand, degree, strides, used))
 
 
 def _rings_of(kinds: list[_Kind], rings: int) -> list[int]:
@@ -100,7 +100,7 @@ def _rings_of(kinds: list[_Kind], rings: int) -> list[int]:
     return count
 
 
-def _kinds(demand: Demand) -> list[_Kind]:
+def _kinds(demand: ServerDemand) -> list[_Kind]:
     """Groups of one size that share no server, most bytes first."""
     kinds: list[_Kind] = []
     for group, each in sorted(demand.rings.items(), key=lambda item: (-item[1], item[0])):
@@ -121,7 +121,7 @@ def _even(groups: list[tuple[int, ...]], servers: int) -> int:
     return unit if {tuple(sorted(group)) for group in groups} == every else 0
 
 
-def _matchings(demand: Demand, degree: int, strides: list[int], used: Counter[int]) -> Pairs:
+def _matchings(demand: ServerDemand, degree: int, strides: list[int], used: Counter[int]) -> Pairs:
     """Pairs for the links that are left."""
     n = demand.servers
     weight = demand.pairs + demand.pairs.T

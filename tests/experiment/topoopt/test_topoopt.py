@@ -1,4 +1,4 @@
-"""Links and parallelism found in turns."""
+"""SharedLinks and parallelism found in turns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cosim.engine.programs import ready_job
 from cosim.errors import InputError
 from cosim.experiment.build import build
 from cosim.experiment.topoopt.alternate import TopoOpt
-from cosim.experiment.topoopt.demand import Demand, demand_of
-from cosim.experiment.topoopt.links import Links, share_links
+from cosim.experiment.topoopt.demand import ServerDemand, demand_of
+from cosim.experiment.topoopt.links import SharedLinks, share_links
 from cosim.topology.strides import connects
 
 SWITCH = "topology: {kind: switch, endpoints: 8, rate: 100Gbps, latency: 1us}\nnetwork: fair_share\n"
@@ -25,20 +25,20 @@ SWITCH = "topology: {kind: switch, endpoints: 8, rate: 100Gbps, latency: 1us}\nn
 
 def demand(
     servers: int, rings: dict[tuple[int, ...], float], pairs: dict[tuple[int, int], float] | None = None
-) -> Demand:
+) -> ServerDemand:
     matrix = np.zeros((servers, servers))
     for pair, size in (pairs or {}).items():
         matrix[pair] = size
-    return Demand(servers, rings, matrix, frozenset({"all_reduce"} if rings else ()))
+    return ServerDemand(servers, rings, matrix, frozenset({"all_reduce"} if rings else ()))
 
 
-def degrees(servers: int, links: Links) -> list[int]:
+def degrees(servers: int, links: SharedLinks) -> list[int]:
     ends = Counter(end for pair in links.pairs for end in pair)
     return [2 * len(links.strides) + ends[server] for server in range(servers)]
 
 
 def test_one_group_of_all_has_the_papers_strides() -> None:
-    assert share_links(demand(16, {tuple(range(16)): 1e9}), 4) == Links([1, 5], [])
+    assert share_links(demand(16, {tuple(range(16)): 1e9}), 4) == SharedLinks([1, 5], [])
 
 
 def test_groups_of_every_so_many_servers_have_strides_of_their_own() -> None:
@@ -52,7 +52,7 @@ def test_groups_of_every_so_many_servers_have_strides_of_their_own() -> None:
 def test_a_pair_that_is_served_weighs_less() -> None:
     # By hand: 0-1 (9) and 2-3 (4) first; then 9/2 + 4/2 = 6.5 against 0-2 and 1-3, 3.5 each, 7.
     links = share_links(demand(4, {}, {(0, 1): 9, (2, 3): 4, (0, 2): 3.5, (3, 1): 3.5}), 2)
-    assert links == Links([], [[0, 1], [2, 3], [0, 2], [1, 3]])
+    assert links == SharedLinks([], [[0, 1], [2, 3], [0, 2], [1, 3]])
     # 15 + 15 is more than 3 + 3, and so are 10 + 10: the third link of each is for the others' sake.
     again = share_links(demand(4, {}, {(0, 1): 30, (2, 3): 30, (0, 2): 12, (3, 1): 12}), 3)
     assert Counter(map(tuple, again.pairs)) == {(0, 1): 2, (2, 3): 2, (0, 2): 1, (1, 3): 1}
