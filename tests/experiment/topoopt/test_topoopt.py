@@ -96,7 +96,8 @@ def test_demand_is_what_operations_send() -> None:
 
 
 def search(tmp_path: Path, jobs: str, degree: int = 4) -> tuple[Any, Any, list[str]]:
-    path, said = tmp_path / "given.yaml", []
+    path = tmp_path / "given.yaml"
+    said: list[str] = []
     path.write_text(SWITCH + jobs)
     found, scenario = TopoOpt(path, (), degree, "100Gbps", "1us", said.append).search()
     return found, scenario, said
