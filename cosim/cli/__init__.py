@@ -12,6 +12,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``analyse``      analyse
 ``synthesis``    learn, synthesise
 ``topology``     topology
+``topoopt``      topoopt
 ``report``       report, view, plot
 ``jobs``         profile, calibrate, translate
 ``partition``    partition
@@ -46,6 +47,7 @@ from cosim.cli import (
     serve,
     synthesis,
     topology,
+    topoopt,
 )
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
@@ -101,6 +103,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         asking_first(run.run),
         asking_first(search.search),
         asking_first(topology.topology),
+        asking_first(topoopt.topoopt),
     ),
     "See what came out": (answers.compare, report.report, report.view, report.plot, analyse.analyse),
     "Bring a job": (

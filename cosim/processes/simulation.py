@@ -540,6 +540,21 @@ class Simulation(CoSimEnvironment, RankWork):
             found[src, dst] = self._links.path([names[src], *between, names[dst]])
         return routing.pin(found)
 
+    def senders(self) -> list[tuple[int, int]]:
+        """(Source, destination) of connections that have something to send now, also where nothing goes.
+
+        Raises
+        ------
+        NetworkError
+            The network doesn't say.
+        """
+        network = self._replay.network
+        if not network.describe().rates:
+            name = network.describe().name
+            raise NetworkError(f"{name} doesn't say who has something to send; fair_share and congestion do")
+        rates = network.rates()
+        return list(zip(rates.src.tolist(), rates.dst.tolist(), strict=True))
+
     # -- the run -------------------------------------------------------------------------------------
 
     def run(self, until: Any = None) -> Any:

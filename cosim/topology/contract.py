@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -120,6 +120,10 @@ class TopologySpec(Spec):
     def costs_between_hosts(self) -> FabricCosts | None:
         """Of the fabric that it names; None: it names none."""
         return self.fabric
+
+    def process(self) -> Any:
+        """A :class:`cosim.plugins.ProcessSpec` that lives in every run, and may change links; None: none."""
+        return None
 
     def size_about(self) -> int:
         """How many links it will have, before it is built; 0: not known, and not large."""

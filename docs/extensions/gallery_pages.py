@@ -35,7 +35,7 @@ KINDS = {
         "imported",
         "synthetic",
     ],
-    "Fabrics": ["dragonfly", "planes", "direct-connect"],
+    "Fabrics": ["dragonfly", "planes", "direct-connect", "topoopt", "circuits"],
     "Jobs that share a fabric": [
         "two-jobs",
         "unfair-exact",

@@ -20,7 +20,8 @@ def random_fabric(rng: random.Random) -> dict[str, Any]:
 
     def few(most: int) -> int:
         odd = [0, -1] if rng.random() < 0.1 else []
-        return rng.choice([*odd, *range(1, max(most, 2))])
+        choices: list[int] = [*odd, *range(1, max(most, 2))]
+        return rng.choice(choices)
 
     kind = rng.choice(
         [
