@@ -27,6 +27,7 @@ KINDS = {
         "requests",
         "serving",
     ],
+    "Which design": ["which-fabric"],
     "Collectives and topologies": ["ring-all-reduce", "hierarchical", "imported"],
     "Jobs that share a fabric": [
         "two-jobs",
@@ -119,7 +120,7 @@ def _page(scenario: Path) -> str:
 ## The answer
 
 ``````text
-$ cosim run scenarios/{scenario.name}
+$ cosim {"search" if "objective:" in scenario.read_text("utf-8").split() else "run"} scenarios/{scenario.name}
 {printed.rstrip()}
 ``````
 
