@@ -143,7 +143,7 @@ QUANTITIES: dict[str, Quantity] = {
         facts=("power",),
     ),
     "tokens_per_s": Quantity(
-        "tokens that all jobs work on in a mean iteration, a second",
+        MEASURES["tokens_per_s"].text,
         _in("tokens/s"),
         read_number,
         lambda facts, iteration: _per(facts.tokens, _seconds(iteration)),

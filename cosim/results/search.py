@@ -258,7 +258,7 @@ class SearchRun:
                 rows.append([one.label, told, "can't be", "-"])
                 continue
             value, base = one.point.values[name], plain[one.point.labels]
-            change = f"{100 * (value / base - 1):+.1f} %" if base else "-"
+            change = f"{round(100 * (value / base - 1), 1) + 0.0:+.1f} %" if base else "-"
             rows.append([one.label, told, self._first.show(value), change])
         return rows
 

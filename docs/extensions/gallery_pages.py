@@ -27,6 +27,7 @@ KINDS = {
         "requests",
         "serving",
     ],
+    "Which design": ["which-fabric"],
     "Collectives and topologies": [
         "ring-all-reduce",
         "hierarchical",
@@ -127,7 +128,7 @@ def _page(scenario: Path) -> str:
 ## The answer
 
 ``````text
-$ cosim run scenarios/{scenario.name}
+$ cosim {"search" if "objective:" in scenario.read_text("utf-8").split() else "run"} scenarios/{scenario.name}
 {printed.rstrip()}
 ``````
 
