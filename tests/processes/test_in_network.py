@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import cosim
+from cosim.network.fair_share import FairShareNetwork
+from cosim.plugins import Capabilities, Context, ForwardingNetwork, NetworkSimulator, NetworkSpec
 
 KIB = 1024
 S = 10**12
@@ -159,6 +162,24 @@ def test_other_collectives_need_another_algorithm() -> None:
     work = {"kind": "collective", "collective": "all_gather", "ranks": 4, "size": "1MB"}
     with pytest.raises(cosim.CosimError, match=r"in_network can't carry all_gather\n.*carried by: .*ring"):
         cosim.run(given | {"jobs": [{"workload": work}]})
+
+
+class OnlyEndpoints(ForwardingNetwork):
+    def describe(self) -> Capabilities:
+        return replace(self.inner.describe(), name="plain", switch_ends=False)
+
+
+class Plain(NetworkSpec):
+    """A network whose flows begin and end at endpoints"""
+
+    def build(self, context: Context) -> NetworkSimulator:
+        del context
+        return OnlyEndpoints(FairShareNetwork())
+
+
+def test_a_network_without_flows_at_switches_is_named() -> None:
+    with pytest.raises(cosim.CosimError, match=r"plain takes flows between endpoints, .* at switch0"):
+        cosim.run(cosim.Scenario(**world(4, "1MB", network=Plain())))
 
 
 def test_a_fallback_without_a_pool_is_idle() -> None:
