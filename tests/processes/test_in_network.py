@@ -145,7 +145,7 @@ RING = {"kind": "ring", "endpoints": 4, "rate": "1Gbps", "latency": 0}
         ({"slot_size": 0}, {}, r"collectives.all_reduce.slot_size: .*greater than 0"),
         ({"trees": 0}, {}, r"collectives.all_reduce.trees: .*greater than or equal to 1"),
         ({"trees": 2}, {}, r"trees: 2, but Switch\(4\) has 1 switches .*switch0\n.*trees: 1 or less"),
-        ({"slot": 5}, {}, r"unknown key 'slot'; did you mean 'slots'"),
+        ({"slot": 5}, {}, r"unknown key 'slot'; did you mean 'slot_size' or 'slots'"),
         ({}, {"topology": RING}, r"Ring\(4\) has no switch that npu0, npu1, npu2, npu3 reach\n.*leaf_spine"),
         ({"pool": 8}, {}, r"no endpoint is left for the server: jobs are on all 4 of Switch\(4\)"),
         ({"pool": 8, "fallback": "npu9"}, {}, r"fallback: Switch\(4\) has no endpoint 'npu9'"),
