@@ -218,7 +218,7 @@ def source_of(scenario: Scenario) -> Source:
         )
     if scenario.collectives.is_carried:
         raise ScenarioError(
-            "code gives the messages of a collective while a run goes on, which no other simulator can be told",
+            "code carries a collective while a run goes on, which no other simulator can be told",
             location=scenario.locate("collectives"),
             hint="name an algorithm that has a template: ring",
         )

@@ -48,7 +48,7 @@ def aggregation_trees(topology: Topology, endpoints: tuple[int, ...], count: int
         names = ", ".join(topology.node_names[one] for one in endpoints[:4])
         raise AlgorithmError(
             f"in_network: {topology.name} has no switch that {names}{', ...' * bool(endpoints[4:])} reach",
-            hint="it needs a fabric with switches: leaf_spine, fat_tree, switch, hosts",
+            hint="it needs a fabric with switches: switch, leaf_spine, fat_tree, or hosts with an NVSwitch",
         )
     least = min(cost.values())
     roots = [switch for switch in switches if cost.get(switch) == least]

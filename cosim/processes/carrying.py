@@ -75,8 +75,8 @@ class Carrying:
         if max(src, dst) >= self.topology.num_endpoints and not self._switch_ends:
             switch = self.topology.node_names[max(src, dst)]
             raise NetworkError(
-                f"{self._network_name} takes flows between endpoints, but one begins or ends at {switch}",
-                hint="the networks of this process take them, and hybrids of these",
+                f"{self._network_name} takes flows between endpoints, and one begins or ends at {switch}; "
+                "the networks of this process take it"
             )
         ticket = self._driver.carry(of.job, met, src, dst, size, channel, min(of.ranks), of.num_messages)
         names = self.topology.node_names

@@ -259,7 +259,7 @@ def test_where_there_is_none(more: dict[str, Any], says: str) -> None:
 def test_the_reference_engine_has_none_nor_has_a_translation(tmp_path: Path) -> None:
     with pytest.raises(cosim.CosimError, match="the reference engine has no collectives that code carries"):
         cosim.run(cosim.Scenario(**world(Star())), engine="reference")
-    with pytest.raises(cosim.CosimError, match="code gives the messages of a collective"):
+    with pytest.raises(cosim.CosimError, match="code carries a collective while a run"):
         cosim.translate(cosim.Scenario(**world(Star())), "msccl", tmp_path / "there")
     with pytest.raises(cosim.CosimError, match="while a run goes on"):
         cosim.prove("in_network", "all_reduce", ranks=4)

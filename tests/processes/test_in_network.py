@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import cosim
+from cosim.network.fair_share import FairShareNetwork
+from cosim.plugins import Capabilities, Context, ForwardingNetwork, NetworkSimulator, NetworkSpec
 
 KIB = 1024
 S = 10**12
@@ -142,7 +145,7 @@ RING = {"kind": "ring", "endpoints": 4, "rate": "1Gbps", "latency": 0}
         ({"slot_size": 0}, {}, r"collectives.all_reduce.slot_size: .*greater than 0"),
         ({"trees": 0}, {}, r"collectives.all_reduce.trees: .*greater than or equal to 1"),
         ({"trees": 2}, {}, r"trees: 2, but Switch\(4\) has 1 switches .*switch0\n.*trees: 1 or less"),
-        ({"slot": 5}, {}, r"unknown key 'slot'; did you mean 'slots'"),
+        ({"slot": 5}, {}, r"unknown key 'slot'; did you mean 'slot_size' or 'slots'"),
         ({}, {"topology": RING}, r"Ring\(4\) has no switch that npu0, npu1, npu2, npu3 reach\n.*leaf_spine"),
         ({"pool": 8}, {}, r"no endpoint is left for the server: jobs are on all 4 of Switch\(4\)"),
         ({"pool": 8, "fallback": "npu9"}, {}, r"fallback: Switch\(4\) has no endpoint 'npu9'"),
@@ -159,6 +162,24 @@ def test_other_collectives_need_another_algorithm() -> None:
     work = {"kind": "collective", "collective": "all_gather", "ranks": 4, "size": "1MB"}
     with pytest.raises(cosim.CosimError, match=r"in_network can't carry all_gather\n.*carried by: .*ring"):
         cosim.run(given | {"jobs": [{"workload": work}]})
+
+
+class OnlyEndpoints(ForwardingNetwork):
+    def describe(self) -> Capabilities:
+        return replace(self.inner.describe(), name="plain", switch_ends=False)
+
+
+class Plain(NetworkSpec):
+    """A network whose flows begin and end at endpoints"""
+
+    def build(self, context: Context) -> NetworkSimulator:
+        del context
+        return OnlyEndpoints(FairShareNetwork())
+
+
+def test_a_network_without_flows_at_switches_is_named() -> None:
+    with pytest.raises(cosim.CosimError, match=r"plain takes flows between endpoints, .* at switch0"):
+        cosim.run(cosim.Scenario(**world(4, "1MB", network=Plain())))
 
 
 def test_a_fallback_without_a_pool_is_idle() -> None:
