@@ -13,11 +13,11 @@ from cosim.errors import InputError, Location
 _MOST = 1 << 62
 
 
-class _Kept(BaseModel):
+class _ModelData(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Kind(_Kept):
+class Kind(_ModelData):
     """What operations of one name are: ``kind`` and ``collective`` as :class:`cosim.Operation` has them.
 
     ``family`` is the number of a collective's groups in :attr:`TraceModel.families`, else -1. ``all_layers``
@@ -33,7 +33,7 @@ class Kind(_Kept):
     all_layers: bool = False
 
 
-class Family(_Kept):
+class Family(_ModelData):
     """Groups of one shape, none with a rank of another. ``grows``: with more ranks a group gets larger,
     instead of there being more such groups.
     """
@@ -42,7 +42,7 @@ class Family(_Kept):
     grows: bool
 
 
-class RankOperations(_Kept):
+class RankOperations(_ModelData):
     """A rank's operations in an order in which each waits for earlier ones only; lists are as long.
 
     ``alike`` is equal where names differ in numbers only; ``times`` the number of a list in
@@ -62,7 +62,7 @@ class RankOperations(_Kept):
     blocks: list[list[int]]
 
 
-class Band(_Kept):
+class Band(_ModelData):
     """Neighbouring levels of a hidden rank, and (kind, operations) of those that compute there.
 
     An operation's level is the longest chain that it ends; it waits for one that is a level lower.
@@ -72,9 +72,10 @@ class Band(_Kept):
     kinds: list[tuple[int, int]]
 
 
-class Talk(_Kept):
+class Talk(_ModelData):
     """A collective, send, receive or memory access of a hidden rank. ``peer`` is as in
-    :class:`RankOperations`, ``level`` its own, ``waited`` that of the first computation that waits for it, -1 for none.
+    :class:`RankOperations`, ``level`` its own,
+    ``waited`` that of the first computation that waits for it, -1 for none.
     """
 
     kind: int
@@ -85,7 +86,7 @@ class Talk(_Kept):
     waited: int
 
 
-class Hidden(_Kept):
+class Hidden(_ModelData):
     """A rank's operations as numbers of them, and what it communicates, in order. ``totals_ps`` are all its
     durations on each stream, in two digits.
     """
@@ -95,7 +96,7 @@ class Hidden(_Kept):
     talks: list[Talk]
 
 
-class Role(_Kept):
+class Role(_ModelData):
     """Ranks that do the same. ``alike``: in the same times, too."""
 
     ranks: list[int]
@@ -104,7 +105,7 @@ class Role(_Kept):
     hidden: Hidden | None = None
 
 
-class TraceModel(_Kept):
+class TraceModel(_ModelData):
     """What is kept of a job's traces.
 
     Attributes
