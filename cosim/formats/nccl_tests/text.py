@@ -65,7 +65,7 @@ def read_test(path: Path) -> NcclTest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Size:
     size_bytes: int
     seconds: float
     reduction: str
@@ -73,7 +73,7 @@ class _Row:
     bus_gb_s: float
 
 
-def _row(path: Path, number: int, line: str) -> _Row:
+def _row(path: Path, number: int, line: str) -> _Size:
     """Out of place: the first time, algbw and busbw after the columns of what was done."""
     where, columns = Location(str(path), number), line.split()
     # size, count, type, redop, root; newer versions leave none of these out, older ones no root.
@@ -92,10 +92,10 @@ def _row(path: Path, number: int, line: str) -> _Row:
         size = int(columns[0])
     except ValueError:
         raise InputError(f"{line.strip()!r} has no number where one is expected", location=where) from None
-    return _Row(size, time / 1e6, columns[3], algorithm, bus)
+    return _Size(size, time / 1e6, columns[3], algorithm, bus)
 
 
-def _collective(path: Path, lines: list[str], rows: list[_Row], ranks: int) -> Collective:
+def _collective(path: Path, lines: list[str], rows: list[_Size], ranks: int) -> Collective:
     """By the line that names it, or by what bus bandwidth is made of."""
     where = Location(str(path))
     known = ", ".join(_TESTS)

@@ -318,7 +318,7 @@ class ModelWorkload(TrainedWorkload):
                 f"memory of the fullest GPU {job.memory}" + self._of(job, gpu),
             ),
             assumed=(
-                f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
+                f"computation by a compute model of {gpu.name} ({gpu.source}), {self._trust(gpu)}",
                 *((gpu.beside_collectives(),) if overlaps else ()),
                 *(() if self.preset is None else said_of(self.preset, self)),
                 *job.assumed,
@@ -326,11 +326,18 @@ class ModelWorkload(TrainedWorkload):
             doubts=gpu.doubts(self.dtype),
         )
         made = on(gpu, report, stretch)
-        sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
-        if self.preset is not None:
-            sigmas = widened(self.preset, self, sigmas)
+        sigmas = None
+        if self.task == "training":  # the GPUs' errors are those of trainings
+            sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
+            sigmas = sigmas if self.preset is None else widened(self.preset, self, sigmas)
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
         return self._late(made, self._timer(gpu, stretch))
+
+    def _trust(self, gpu: Gpu) -> str:
+        """How far the compute model can be trusted for the task."""
+        if self.task == "training":
+            return gpu.trust(self.dtype)
+        return f"with what trainings reach: no {self.task} was held against it, and there is no interval"
 
     def _timer(self, gpu: Gpu, stretch: float) -> Timer:
         """What times this job's kernels on a GPU, so many times as long."""
