@@ -156,7 +156,7 @@ def _workloads(job: str, ranks: int, gpu: str, base: Path) -> Iterator[list[str]
     """Workloads that the answer may mean, the best first: cuts of a model, of which some may not fit."""
     from cosim.errors import InputError
     from cosim.models.contract import DataParallelModel
-    from cosim.pattern.contract import Collective
+    from cosim.pattern.template import Collective
     from cosim.registry import find, names, nearest
 
     kind, _, size = job.partition(" ")
