@@ -65,7 +65,7 @@ REPORTS = (
 )
 """What is photographed of reports."""
 _KEY = "Exact figures"
-_COLOURS = 64
+_COLOURS = 128
 
 
 def exact(scenario: Path) -> str:

@@ -29,4 +29,8 @@ class Opened:
         self.page.emulate_media(color_scheme=scheme)
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("html[data-shown]")
+        # What follows from sizes, as which tables can be scrolled, is known a frame later.
+        self.page.evaluate(
+            "() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
+        )
         return self.page

@@ -48,21 +48,21 @@ function ranking(all) {
     ...all.ranked.map((one) => [...one.labels, ...one.values, one.low, one.high, one.best, one.why, one.doubtful])];
   const note = `Intervals hold 80 % of cases: ${all.seeds > 2 ? `the mean over ${all.seeds} seeds, and ` : ""}the compute model's error. What the network model is off by isn't in them. The table gives each design's difference from the winner.`;
   const bars = intervals(all);
-  return section("ranking", "Ranking", note, [csvButton("ranking", saved), svgButton("ranking", () => bars)], scrolling(el("div", { class: "map plain" }, bars)), costs(all), sortedTable(columns, rows));
+  return section("ranking", "Ranking", note, [csvButton("ranking", saved), svgButton("ranking", () => bars)], scrolling(el("div", { class: "map plain fits" }, bars)), costs(all), sortedTable(columns, rows));
 }
 
 /** The first objective of each with its interval. */
 function intervals(all) {
   const shown = all.ranked.slice(0, MOST_BARS);
   const k = column(all, all.objectives[0]);
-  const [wide, tall, left, right] = [900, 24, 290, 150];
+  const [wide, tall, left, right] = narrow() ? [430, 24, 138, 146] : [900, 24, 290, 150];
   const ends = shown.flatMap((one) => [one.low, one.high]);
   const room = 0.06 * (Math.max(...ends) - Math.min(...ends) || Math.abs(ends[0]) || 1);
   const [low, high] = [Math.min(...ends) - room, Math.max(...ends) + room];
   const x = (value) => left + ((value - low) / (high - low)) * (wide - left - right);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 12.5, fill: "var(--ink)" };
   return svg("svg", { viewBox: `0 0 ${wide} ${tall * shown.length + 26}`, width: wide, height: tall * shown.length + 26, role: "img", "aria-label": `${all.objectives[0]} of each design, with intervals` },
-    svg("text", { ...words, x: left, y: 14, fill: "var(--soft)" }, `${all.columns[k].text} (${all.columns[k].more_is_better ? "more" : "less"} is better)`),
+    svg("text", { ...words, x: narrow() ? 0 : left, y: 14, fill: "var(--soft)" }, `${narrow() ? all.columns[k].name : all.columns[k].text} (${all.columns[k].more_is_better ? "more" : "less"} is better)`),
     shown.map((one, row) => {
       const y = 26 + tall * (row + 0.5);
       return svg("g", {}, svg("title", {}, `${named(one)}: ${one.told[k]}, ${one.interval}`),
@@ -74,7 +74,12 @@ function intervals(all) {
     }));
 }
 
-const short = (text) => (text.length > 42 ? `${text.slice(0, 41)}…` : text);
+const narrow = () => matchMedia("(max-width: 600px)").matches;
+
+function short(text) {
+  const most = narrow() ? 24 : 42;
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
 
 /** What it takes against what it costs; those that no other beats in both are filled, and joined. */
 function costs(all) {
@@ -88,21 +93,21 @@ function costs(all) {
   if (x0 === x1 || y0 === y1) return null;
   const loss = (at) => [at.x * (all.columns[p].more_is_better ? -1 : 1), at.y * (all.columns[q].more_is_better ? -1 : 1)];
   const beaten = (at) => points.some((other) => loss(other).every((value, k) => value <= loss(at)[k]) && loss(other).some((value, k) => value < loss(at)[k]));
-  const [wide, high, left, below] = [900, 290, 90, 46];
-  const x = (value) => left + 16 + ((value - x0) / (x1 - x0)) * (wide - left - 260);
+  const [wide, high, left, below, right] = narrow() ? [430, 290, 62, 46, 130] : [900, 290, 90, 46, 260];
+  const x = (value) => left + 16 + ((value - x0) / (x1 - x0)) * (wide - left - right);
   const y = (value) => 38 + (1 - (value - y0) / (y1 - y0)) * (high - below - 60);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 12, fill: "var(--soft)" };
   const said = (k, value) => all.ranked.find((one) => one.values[k] === value).told[k];
   const front = points.filter((at) => !beaten(at)).sort((one, other) => one.x - other.x);
   const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": `${a} against ${b}` },
-    svg("line", { x1: left, x2: wide - 40, y1: high - below, y2: high - below, stroke: "var(--rule)" }), svg("line", { x1: left, x2: left, y1: 22, y2: high - below, stroke: "var(--rule)" }),
+    svg("line", { x1: left, x2: wide - 20, y1: high - below, y2: high - below, stroke: "var(--rule)" }), svg("line", { x1: left, x2: left, y1: 22, y2: high - below, stroke: "var(--rule)" }),
     svg("polyline", { points: front.map((at) => `${x(at.x)},${y(at.y)}`).join(" "), fill: "none", stroke: "var(--accent-soft)", "stroke-width": 1.5 }),
     [...points].sort((one, other) => beaten(other) - beaten(one)).map((at) => svg("circle", { cx: x(at.x), cy: y(at.y), r: 5, fill: beaten(at) ? "var(--paper)" : "var(--accent)", stroke: "var(--accent)", "stroke-width": 1.5 }, svg("title", {}, `${named(at.one)}: ${at.one.told[p]}, ${at.one.told[q]}`))),
     front.map((at) => svg("text", { ...words, fill: "var(--ink)", x: x(at.x) + 9, y: y(at.y) - 7 }, short(named(at.one)))),
     [[x0, "start"], [x1, "end"]].map(([value, anchor]) => svg("text", { ...words, x: x(value), y: high - below + 17, "text-anchor": anchor }, said(p, value))),
     [y0, y1].map((value) => svg("text", { ...words, x: left - 8, y: y(value) + 4, "text-anchor": "end" }, said(q, value))),
-    svg("text", { ...words, x: wide - 40, y: high - 8, "text-anchor": "end" }, `${b} →`), svg("text", { ...words, x: left - 8, y: 14 }, `↑ ${a}`));
-  return el("div", {}, el("h3", {}, `${a} against ${b}: what no other beats in both is filled`), scrolling(el("div", { class: "map plain" }, node)), el("div", { class: "tools" }, svgButton("front", () => node)));
+    svg("text", { ...words, x: wide - 20, y: high - 8, "text-anchor": "end" }, `${b} →`), svg("text", { ...words, x: left - 8, y: 14 }, `↑ ${a}`));
+  return el("div", {}, el("h3", {}, `${a} against ${b}: what no other beats in both is filled`), scrolling(el("div", { class: "map plain fits" }, node)), el("div", { class: "tools" }, svgButton("front", () => node)));
 }
 
 /** What could happen, to the first of the ranking. */

@@ -63,7 +63,8 @@ export function table(columns, rows) {
 
 /** The same, which keys can scroll sideways wherever there is not room for all of it. */
 export function scrolling(node) {
-  new ResizeObserver(() => (node.scrollWidth > node.clientWidth ? node.setAttribute("tabindex", "0") : node.removeAttribute("tabindex"))).observe(node);
+  const seen = new ResizeObserver(() => (node.scrollWidth > node.clientWidth ? node.setAttribute("tabindex", "0") : node.removeAttribute("tabindex")));
+  [node, ...node.children].forEach((one) => seen.observe(one));
   return node;
 }
 

@@ -67,11 +67,12 @@ function happened(run) {
   const cost = (one) => {
     const more = one.hit_ps - one.base_ps;
     const least = one.base_share > 0.0005 ? `, which events touched least (${percent(one.base_share)} of it), so this is a lower bound` : ", which no event touched";
-    return `${named(one.job)}${some(one.hit, one.hits)} took ${time(one.hit_ps)}, ${time(Math.abs(more))} (${percent(Math.abs(more) / one.base_ps)}) ${more < 0 ? "less" : "more"} than ${some(one.base, one.bases)} with ${time(one.base_ps)}${least}.`;
+    const which = some(one.hit, one.hits);
+    return `${named(one.job) || which[0].toUpperCase()}${named(one.job) ? which : which.slice(1)} took ${time(one.hit_ps)}: ${time(Math.abs(more))} (${percent(Math.abs(more) / one.base_ps)}) ${more < 0 ? "less" : "more"} than ${some(one.base, one.bases)} with ${time(one.base_ps)}${least}.`;
   };
-  return el("div", {}, el("h3", {}, "What happened, and what it cost"), run.events.map((event) => el("div", {},
+  return el("div", {}, el("h3", {}, "What happened, and what it cost"), run.events.map((event, k) => el("div", {},
     el("p", {}, el("b", {}, `${event.name} ${event.what}`), `, ${when(event)}`),
-    event.jobs.length ? event.jobs.slice(0, 4).map((one) => el("p", {}, cost(one))) : el("p", { class: "note" }, "Its cost shows beside a run without it: cosim compare."))));
+    event.jobs.length ? event.jobs.slice(0, 4).map((one, j) => el("p", { class: k || j ? "" : "said" }, cost(one))) : el("p", { class: "note" }, "Its cost shows beside a run without it: cosim compare."))));
 }
 
 function jobCard(job, named, exposed) {

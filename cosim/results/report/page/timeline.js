@@ -98,7 +98,8 @@ function messageChoice(views) {
 
 /** Whether hosts are folded; one alone by a click on its name. */
 function foldChoice(views) {
-  if (!views.some((view) => hostsOf(view.run).length)) return null;
+  const [group] = views.flatMap((view) => hostsOf(view.run));
+  if (!group) return null;
   const fold = (event) => views.forEach((view) => view.foldAll(event.target.checked));
-  return el("label", { class: "choice" }, el("input", { type: "checkbox", checked: views.some((view) => view.folded.size) ? "" : null, onchange: fold }), " fold hosts");
+  return el("label", { class: "choice" }, el("input", { type: "checkbox", checked: views.some((view) => view.folded.size) ? "" : null, onchange: fold }), ` fold ${group.startsWith("host") ? "hosts" : "switches"}`);
 }

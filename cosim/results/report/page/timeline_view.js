@@ -166,8 +166,10 @@ export class TimelineView extends TimelinePainting {
   scrollTo(lane) {
     const [row] = this.rows.of.get(lane) ?? [];
     if (!row) return;
-    // From the beginning of a rank or a host on, not from the middle of one.
-    const begins = [...this.rows.titles, ...this.rows.list.filter((one) => one.first)].map((one) => one.y).filter((y) => y <= row.y - MOST_HIGH / 3);
+    // From the beginning of its host on, or of a rank where that has too many.
+    const above = (places, most) => places.map((one) => one.y).filter((y) => y <= row.y - MOST_HIGH / 3 && y > row.y - most);
+    const hosts = above(this.rows.titles, MOST_HIGH - TOP - 4 * ROW);
+    const begins = hosts.length ? hosts : above(this.rows.list.filter((one) => one.first), Infinity);
     this.scroll = this.scrolled(Math.max(0, ...begins) - 2);
   }
 
