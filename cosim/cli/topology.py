@@ -28,6 +28,9 @@ def topology(
             "--paths", help="Print how long paths are, and which link an all-to-all loads most, how much."
         ),
     ] = False,
+    infragraph: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it to this file, as InfraGraph YAML.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw it to this SVG file.")
     ] = None,
@@ -50,6 +53,11 @@ def topology(
             typer.echo(f"  {link:>6}  {found.link_name(link)}  {rate}  {latency}")
     if paths:
         typer.echo(_paths(found))
+    if infragraph is not None:
+        from cosim.files.text import write_text
+        from cosim.formats.infragraph.write import write_infragraph
+
+        say(f"written: {write_text(infragraph, write_infragraph(found))}")
     if out is not None:
         from cosim.files.text import write_text
         from cosim.results.report.fabric_svg import fabric_svg

@@ -125,8 +125,8 @@ def simulation(
     progress: Callable[[ProgressInfo], None] | None = None,
 ) -> Simulation:
     """A simulation of what was built."""
-    topology = built.topology
-    if changes_links:
+    topology, own = built.topology, scenario.of_topology
+    if changes_links or (own is not None and own.changes_links):
         topology = _changing(scenario, built)
     record, holds = scenario.record, HeldJobs() if held else None
     replay = Replay(
@@ -156,6 +156,8 @@ def simulation(
         PossiblePlacements(scenario, built),
         has_priorities=scenario.network.shares_by_priority(),
     )
+    if own is not None:
+        sim.process(own.live(sim, scenario.context))
     return sim  # type: ignore[no-any-return]
 
 

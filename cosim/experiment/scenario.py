@@ -273,7 +273,15 @@ class Scenario(Spec):
     @property
     def live(self) -> list[Driver | ProcessSpec]:
         """What takes part in the run as processes: beside the jobs, or that drive one."""
-        return [*self.processes, *(job.workload for job in self.jobs if isinstance(job.workload, Driver))]
+        own = () if self.of_topology is None else (self.of_topology,)
+        drivers = (job.workload for job in self.jobs if isinstance(job.workload, Driver))
+        return [*own, *self.processes, *drivers]
+
+    @property
+    def of_topology(self) -> ProcessSpec | None:
+        """The process that the topology brings along."""
+        found = self.topology.process() if isinstance(self.topology, TopologySpec) else None
+        return found if isinstance(found, ProcessSpec) else None
 
     @property
     def has_processes(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from pydantic import ValidationError
 
 from cosim.answers import check_answer
 from cosim.context import HERE, Context
@@ -122,7 +123,8 @@ class Planner:
         try:
             chosen = one_algorithm(algorithm, self.context.base)
         except ValueError as error:
-            raise AlgorithmError(f"{collective}: {error}") from None
+            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise AlgorithmError(f"{collective}: {said.removeprefix('Value error, ')}") from None
         other = Planner(config.model_copy(update={collective: chosen}), self.context, hosts, self._topology)
         other.unchecked, other.unstated = self.unchecked, self.unstated
         return other

@@ -25,7 +25,7 @@ from cosim.units import PS_PER_S
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Schedule:
+class SendSchedule:
     """An all-gather's sends in the order in which they begin.
 
     ``src``, ``dst``, ``chunk`` int32[sends]; chunk c is rank c // (chunks a rank)'s. ``begin_ps``
@@ -45,7 +45,7 @@ class Schedule:
 @lru_cache(maxsize=64)
 def synthesise(
     links: tuple[Link, ...], num_ranks: int, chunks: int, chunk_bytes: int, tries: int
-) -> Schedule:
+) -> SendSchedule:
     """The quickest of so many tries; the same arguments give the same schedule.
 
     Raises
@@ -105,7 +105,7 @@ def _check_reach(ends: Sequence[tuple[int, int]], num_ranks: int) -> None:
 
 def _one_try(
     ends: list[tuple[int, int]], took: list[int], num_ranks: int, chunks: int, seed: int
-) -> Schedule:
+) -> SendSchedule:
     rng = random.Random(seed)
     into: list[list[int]] = [[] for _ in range(num_ranks)]
     out: list[list[int]] = [[] for _ in range(num_ranks)]
@@ -142,7 +142,7 @@ def _one_try(
             changed.update(ends[each][1] for each in out[dst])
     begin, over, what = (np.array(column, np.int64) for column in zip(*sends, strict=True))
     pairs = np.array(ends, np.int32)[over]
-    return Schedule(num_ranks, chunks, pairs[:, 0], pairs[:, 1], what.astype(np.int32), begin, now)
+    return SendSchedule(num_ranks, chunks, pairs[:, 0], pairs[:, 1], what.astype(np.int32), begin, now)
 
 
 def _matched(

@@ -18,7 +18,7 @@ from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, 
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.group_links import GroupLinks, Link
-from cosim.pattern.synthesis import Schedule, synthesise
+from cosim.pattern.synthesis import SendSchedule, synthesise
 from cosim.pattern.template import COPY, REDUCE, Collective, Template
 
 _MOST_SENDS = 1 << 20
@@ -82,8 +82,8 @@ class Tacos(Algorithm):
 class Synthesised(Tacos):
     """Schedules for the links of a group"""
 
-    gather: Schedule | None = None
-    reduce: Schedule | None = None
+    gather: SendSchedule | None = None
+    reduce: SendSchedule | None = None
 
     def build(
         self,
@@ -115,7 +115,7 @@ class Synthesised(Tacos):
         return sends.template(self.name, collective, size_bytes, owner)
 
 
-class _Arrival(NamedTuple):
+class _Brought(NamedTuple):
     row: int
     delay_ps: int
 
@@ -128,7 +128,7 @@ class _Sends:
         self.rows: list[tuple[int, int, int, int]] = []
         self.waits: list[list[int]] = []
         self.delay_ps: list[int] = []
-        self._came: dict[tuple[int, int], list[_Arrival]] = {}
+        self._came: dict[tuple[int, int], list[_Brought]] = {}
         self._last: dict[tuple[int, int], int] = {}
 
     def add(self, src: int, dst: int, chunk: int, action: int) -> None:
@@ -145,7 +145,7 @@ class _Sends:
         delay = self.costs.receive_ps(self.chunk_bytes, reduced=action == REDUCE)
         kept = self._came.get((dst, chunk), [])
         # A copy replaces what was there; what is reduced adds to it.
-        self._came[dst, chunk] = [*kept, _Arrival(row, delay)] if action == REDUCE else [_Arrival(row, delay)]
+        self._came[dst, chunk] = [*kept, _Brought(row, delay)] if action == REDUCE else [_Brought(row, delay)]
 
     def template(self, name: str, collective: Collective, size_bytes: int, owner: Any) -> Template:
         """The sends in one block; a rank ends with the last arrival on each link, having begun its sends."""

@@ -28,8 +28,8 @@ def spread(servers: int, group: int, count: int) -> list[int]:
     """``count`` strides, as the paper chooses them; fewer, where there are not so many."""
     free = [one for one in candidates(servers, group) if 2 * one <= servers]
     every = candidates(servers, group)
-    if count >= len(free):
-        return free
+    if not count or count >= len(free):
+        return free[:count]
     ratio = (every[-1] / every[0]) ** (1 / count)
     chosen: list[int] = []
     for power in range(count):
@@ -49,7 +49,9 @@ def best(servers: int, group: int, count: int) -> tuple[int, ...] | None:
     """
     first, *others = [one for one in candidates(servers, group) if 2 * one <= servers] or [1]
     count = min(count, len(others) + 1)
-    if not count or math.comb(len(others), count - 1) * group > _MOST_TRIED:
+    if not count:
+        return ()
+    if math.comb(len(others), count - 1) * group > _MOST_TRIED:
         return None
     unit = servers // group
     tried = ((first, *rest) for rest in combinations(others, count - 1))

@@ -27,8 +27,16 @@ KINDS = {
         "requests",
         "serving",
     ],
-    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "in-network", "tacos", "imported"],
-    "Fabrics": ["dragonfly", "planes", "direct-connect"],
+    "Which design": ["which-fabric"],
+    "Collectives and topologies": [
+        "ring-all-reduce",
+        "hierarchical",
+        "in-network",
+        "tacos",
+        "imported",
+        "synthetic",
+    ],
+    "Fabrics": ["dragonfly", "planes", "direct-connect", "topoopt", "circuits"],
     "Jobs that share a fabric": [
         "two-jobs",
         "unfair-exact",
@@ -120,7 +128,7 @@ def _page(scenario: Path) -> str:
 ## The answer
 
 ``````text
-$ cosim run scenarios/{scenario.name}
+$ cosim {"search" if "objective:" in scenario.read_text("utf-8").split() else "run"} scenarios/{scenario.name}
 {printed.rstrip()}
 ``````
 

@@ -20,7 +20,8 @@ def random_fabric(rng: random.Random) -> dict[str, Any]:
 
     def few(most: int) -> int:
         odd = [0, -1] if rng.random() < 0.1 else []
-        return rng.choice([*odd, *range(1, max(most, 2))])
+        choices: list[int] = [*odd, *range(1, max(most, 2))]
+        return rng.choice(choices)
 
     kind = rng.choice(
         [
@@ -32,6 +33,7 @@ def random_fabric(rng: random.Random) -> dict[str, Any]:
             "rail_only",
             "expander",
             "direct_connect",
+            "circuits",
             "planes",
         ]
     )
@@ -60,9 +62,14 @@ def random_fabric(rng: random.Random) -> dict[str, Any]:
             topology["pairs"] = [[few(24), few(24)] for _ in range(rng.randrange(4))]
         if rng.random() < 0.3:
             topology["group"] = few(24)
+    if kind == "circuits":
+        pairs = [[few(8), few(8)] for _ in range(rng.randrange(6))]
+        slots = [{"circuits": pairs, "hold": "100us"}, {"circuits": [[0, 1]]}]
+        topology |= {"endpoints": few(10), "ports": few(4), "reconfiguration": "5us"}
+        topology["schedule"] = rng.choice(["auto", "auto", slots[:1], slots])
     if kind == "planes":
         topology |= {"kind": "leaf_spine", "leaves": few(4), "spines": few(3), "endpoints_per_leaf": few(5)}
-    if kind not in ("torus", "mesh", "direct_connect") and rng.random() < 0.3:
+    if kind not in ("torus", "mesh", "direct_connect", "circuits") and rng.random() < 0.3:
         topology["planes"] = few(4)
     topology["routing"] = rng.choice(["shortest", "ecmp", "by_channel", "dmodk"])
     if kind in ("torus", "mesh") and rng.random() < 0.7:

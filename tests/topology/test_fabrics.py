@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import cosim
 from cosim.context import HERE, Context
 from cosim.errors import TopologyError
 from cosim.network.balancing.candidates import Candidates
@@ -246,3 +247,33 @@ def test_random_fabrics_are_built_and_routed_or_refused() -> None:
 def test_more_random_fabrics() -> None:
     rng = random.Random(4)
     assert sum(try_one(random_fabric(rng)) for _ in range(1500)) > 300
+
+
+def test_detours_help_where_each_group_sends_to_the_next_one() -> None:
+    """Eight GPUs of a group share one link to the next group: 8 MB at 100 Gbps. Other ways are free."""
+    programs = [
+        {
+            "ranks": [rank],
+            "operations": [
+                {"name": "to", "kind": "send", "peer": (rank + 8) % 72, "size": "1MB"},
+                {"name": "from", "kind": "recv", "peer": (rank - 8) % 72, "size": "1MB"},
+            ],
+        }
+        for rank in range(72)
+    ]
+    took = {}
+    for balancer in ("ecmp", "valiant", "ugal"):
+        scenario = {
+            "topology": {
+                "kind": "dragonfly",
+                "endpoints_per_switch": 2,
+                "switches_per_group": 4,
+                "links_per_switch": 2,
+                **LINE,
+            },
+            "network": {"model": "fair_share", "balancer": balancer},
+            "jobs": [{"workload": {"kind": "operations", "world_size": 72, "programs": programs}}],
+        }
+        took[balancer] = float(cosim.run(scenario).summary.jobs[0].iteration_mean_ps or 0) / 1e9
+    assert took["ecmp"] == pytest.approx(0.64 + 5 * 0.0005, abs=1e-3)
+    assert took["ugal"] < took["valiant"] < took["ecmp"]
