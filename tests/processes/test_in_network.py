@@ -111,7 +111,9 @@ def test_jobs_in_step_share_a_pool_at_no_cost() -> None:
     assert [took_ps(run, number) for number in (0, 1)] == pytest.approx([alone] * 2, rel=0.02)
 
 
-@pytest.mark.parametrize("network", ["fair_share", {"model": "congestion", "control": "dctcp"}])
+@pytest.mark.parametrize(
+    "network", ["fair_share", {"model": "congestion", "control": "dctcp", "headers": False}]
+)
 def test_two_levels_and_several_trees(network: Any) -> None:
     topology = {
         "kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf": 4, "rate": "100Gbps",

@@ -75,8 +75,8 @@ def test_those_between_endpoints_are_what_they_are_without() -> None:
     src, dst = (np.array(side, np.int32) for side in zip(*pairs, strict=True))
     channel = np.zeros(len(src), np.int32)
     ptr, links = topology.paths(src, dst, channel)
-    more = (np.append(side, np.int32(switch)) for side, switch in ((src, 0), (dst, topology.num_nodes - 1)))
-    ptr2, links2 = topology.paths(*more, np.append(channel, np.int32(0)))
+    src, dst = np.append(src, np.int32(0)), np.append(dst, np.int32(topology.num_nodes - 1))
+    ptr2, links2 = topology.paths(src, dst, np.append(channel, np.int32(0)))
     assert ptr2[:-1].tolist() == ptr.tolist()
     assert links2[: len(links)].tolist() == links.tolist()
 
