@@ -57,12 +57,12 @@ class RunningJob:
     @property
     def iterations_done(self) -> int:
         """Iterations that every rank has ended."""
-        return self._sim.iterations_done(self.number)
+        return self._sim.control.iterations_done(self.number)
 
     @property
     def is_through(self) -> bool:
         """Whether it has ended all that it does."""
-        return self.iterations_done >= self._sim.iterations_of(self.number)
+        return self.iterations_done >= self._sim.control.iterations_of(self.number)
 
     def iteration(self, number: int | None = None) -> WorkEvent:
         """An event: an iteration, counted from 0, has ended on every rank; None: the next that ends.
@@ -74,13 +74,14 @@ class RunningJob:
         """
         number, count = (
             self.iterations_done if number is None else number,
-            self._sim.iterations_of(self.number),
+            self._sim.control.iterations_of(self.number),
         )
         if not 0 <= number < count:
             raise SimulationError(f"{self.name} has no iteration {number}, but {count}")
         event = self._events.get(number)
         if event is None:
-            event = self._events[number] = self._sim.work_of_job(self, (f"iteration {number} of", self.name))
+            what = f"iteration {number} of", self.name
+            event = self._events[number] = self._sim.event_of_job(self.number, what)
             self.look()
         return event
 
@@ -88,7 +89,7 @@ class RunningJob:
     def ended(self) -> WorkEvent:
         """An event: every rank has ended its last iteration."""
         if self._ended is None:
-            self._ended = self._sim.work_of_job(self, ("the end of", self.name))
+            self._ended = self._sim.event_of_job(self.number, ("the end of", self.name))
             self.look()
         return self._ended
 
@@ -105,7 +106,7 @@ class RunningJob:
         who = self._sim.active_place
         self._stopped = f"at {format_time(self._sim.now_ps)}" + (f" by {who}" if who else "")
         self._is_paused = False
-        self._sim.stop_job(self.number)
+        self._sim.control.stop(self.number)
         self.look()
         return self.ended
 
@@ -121,9 +122,9 @@ class RunningJob:
         if self._stopped or self._is_paused:
             how = f"was stopped {self._stopped}" if self._stopped else "is paused"
             raise SimulationError(f"{self.name} {how} already")
-        event = self._sim.work_of_job(self, ("the pause of", self.name))
+        event = self._sim.event_of_job(self.number, ("the pause of", self.name))
         self._is_paused = True
-        self._pausing.append((self._sim.pause_job(self.number), event))
+        self._pausing.append((self._sim.control.replay.pause(self.number), event))
         self.look()
         return event
 
@@ -138,7 +139,7 @@ class RunningJob:
         if not self._is_paused:
             raise SimulationError(f"{self.name} is not paused")
         self._is_paused = False
-        self._sim.resume_job(self.number, begins=not self.is_held)
+        self._sim.control.replay.resume(self.number, begins=not self.is_held)
 
     def change(
         self,
@@ -165,10 +166,10 @@ class RunningJob:
         """
         if (priority is None) == (paths is None):
             raise WorkloadError("a job's messages change their priority, or their paths")
-        channel = None if paths is None else self._sim.channel_of(paths)
+        channel = None if paths is None else self._sim.control.channel_of(paths, self._sim.endpoint)
         if priority is not None and priority < 0:
             raise WorkloadError(f"priority {priority} is 0 or more")
-        self._sim.order(JobOrder(self.number, priority=priority, channel=channel))
+        self._sim.control.order(JobOrder(self.number, priority=priority, channel=channel))
 
     def waits_for(self, rank: int) -> list[Waiting]:
         """What a rank has under way, and for which ranks that waits.
@@ -178,10 +179,7 @@ class RunningJob:
         WorkloadError
             There is no such rank.
         """
-        world = self._sim.engine_job(self.number).info.workload.world_size
-        if not 0 <= rank < world:
-            raise WorkloadError(f"there is no rank {rank}; there are 0 to {world - 1}")
-        return self._sim.waits_of(self.number, rank)
+        return self._sim.control.waits_for(self.number, rank)
 
     # -- jobs that are held --------------------------------------------------------------------------
 
@@ -189,7 +187,7 @@ class RunningJob:
     def arrived(self) -> WorkEvent:
         """An event: its start has come. It may begin."""
         if self._arrived is None:
-            self._arrived = self._sim.work_of_job(self, ("the arrival of", self.name))
+            self._arrived = self._sim.event_of_job(self.number, ("the arrival of", self.name))
             if self._has_arrived or not self.is_held:
                 self._sim.happened(self._arrived)
         return self._arrived
@@ -212,7 +210,7 @@ class RunningJob:
         """
         if not self.is_held or not self._has_arrived:
             raise SimulationError(f"{self.name} {'has not arrived yet' if self.is_held else 'has begun'}")
-        self._sim.begin_job(self.number, placement)
+        self._sim.control.begin(self.number, placement)
         self.is_held = False
 
     # -- what comes of it ----------------------------------------------------------------------------

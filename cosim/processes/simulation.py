@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from types import CodeType
@@ -17,26 +16,24 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event
 
-from cosim.engine.directing import JobOrder
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.plans import By
-from cosim.engine.programs import ReadyJob, check_job
+from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
-from cosim.engine.under_way import Waiting, under_way
-from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
+from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.carrying import Carrying
 from cosim.processes.held import HeldJobs
+from cosim.processes.job_control import JobControl, Placements
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import LiveLink, LiveLinks
 from cosim.processes.unsteady import frames_of, unsteady
 from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
-from cosim.processes.work import End, RankWork
+from cosim.processes.work import RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
-from cosim.topology.pinned import PinnedPaths
 from cosim.units import NEVER, TOO_LATE, parse_time
 from cosim.workload.millionths import scaled
 
@@ -47,10 +44,6 @@ ENDED = 0
 MOST_IN_VAIN = 1_000_000
 """So many steps of processes with nothing done between them, where nothing else is left: they never end."""
 Proc = Generator[Event, Any, Any]
-
-
-def _no_placements(job: int, free: I32, most: int) -> Sequence[I32]:  # noqa: ARG001 - as :class:`Cluster` asks
-    return ()
 
 
 class Simulation(CoSimEnvironment, RankWork):
@@ -109,12 +102,11 @@ class Simulation(CoSimEnvironment, RankWork):
         job_of: Callable[..., JobInfo | None],
         unit_ps: int = 1,
         held: HeldJobs | None = None,
-        placements: Callable[[int, I32, int], Sequence[I32]] = _no_placements,
+        placements: Placements = lambda *_: (),
         *,
         has_priorities: bool = True,
     ) -> None:
-        """Be that of a replay. ``held`` jobs are given ``placements``, as :class:`Cluster` has them."""
-        self._placements, self._has_priorities = placements, has_priorities
+        """Be that of a replay. ``held`` jobs are given ``placements``."""
         if held is not None:
             held.on_arrival = lambda number: self._by_number[number].arrive()
         self._replay, self._topology = replay, topology
@@ -123,6 +115,7 @@ class Simulation(CoSimEnvironment, RankWork):
         self._engine.on_told = self._told
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
         self._links = LiveLinks(topology, replay, self._open)
+        self.control = JobControl(replay, self._links, placements, has_priorities=has_priorities)
         self._carrying = Carrying(self, replay, topology)
         for number, job in enumerate(self._engine.jobs):
             self._names.add(job.info.name)
@@ -332,62 +325,10 @@ class Simulation(CoSimEnvironment, RankWork):
         """The number of a kind, size, root and algorithm."""
         return self._engine.tables.what(kind, size, root, algorithm)
 
-    def iterations_done(self, job: int) -> int:
-        """Iterations that every rank of a job has ended."""
-        return int(self._engine.rows(job)["oldest"].min())
-
-    def iterations_of(self, job: int) -> int:
-        """Iterations that a job does."""
-        return self._engine.jobs[job].info.iterations
-
-    def work_of_job(self, job: RunningJob, what: tuple[object, ...]) -> WorkEvent:
-        """An event of a job, which is told from now on when its iterations end."""
-        self._engine.columns.jobs["watched"][job.number] = 1
+    def event_of_job(self, job: int, what: tuple[object, ...]) -> WorkEvent:
+        """An event of a job, which is looked at from now on when its iterations end."""
+        self.control.watch(job)
         return self._event(what)
-
-    def stop_job(self, job: int) -> None:
-        """Have a job's ranks begin no iteration that none of them has begun."""
-        self._replay.shorten(job, self._replay.pause(job))
-
-    def pause_job(self, job: int) -> int:
-        """The same, until it is resumed: how many iterations have begun."""
-        return self._replay.pause(job)
-
-    def resume_job(self, job: int, *, begins: bool) -> None:
-        """Have a job that was paused go on; ``begins``: unless its start is to come."""
-        self._replay.resume(job, begins=begins)
-
-    def begin_job(self, job: int, placement: Sequence[int]) -> None:
-        """Have a job that was held begin now.
-
-        Raises
-        ------
-        WorkloadError
-            Not one endpoint for each rank, or one that is not there.
-        """
-        endpoints, info = np.array([*placement], np.int32), self._engine.jobs[job].info
-        check_job(job, replace(info, endpoints=endpoints), self._topology)
-        if len(np.unique(endpoints)) < len(endpoints):
-            raise WorkloadError(f"{info.name}: an endpoint has one rank of it, not several")
-        self._replay.order(JobOrder(job, endpoints))
-
-    def order(self, order: JobOrder) -> None:
-        """Have a job do as it is ordered from now on.
-
-        Raises
-        ------
-        NetworkError
-            A priority, where the network has none.
-        """
-        if order.priority is not None and not self._has_priorities:
-            raise NetworkError(
-                f"{self._replay.network.describe().name} has no priorities: fair_share and congestion have"
-            )
-        self._replay.order(order)
-
-    def waits_of(self, job: int, rank: int) -> list[Waiting]:
-        """What a rank of a job with programs has under way."""
-        return under_way(self._engine, job, rank)
 
     # -- jobs and links ------------------------------------------------------------------------------
 
@@ -441,7 +382,7 @@ class Simulation(CoSimEnvironment, RankWork):
             The job can't be made.
         """
         if isinstance(job, RunningJob):
-            found = self._placements(job.number, self.free_endpoints(), 1)
+            found = self.control.placements(job.number, self.free_endpoints(), 1)
             return tuple(found[0].tolist()) if found else None
         info = self._new_job(job, None, "")
         return None if info is None else tuple(info.endpoints.tolist())

@@ -166,10 +166,3 @@ def test_a_run_whose_links_do_not_change_says_so() -> None:
         pytest.raises(cosim.NetworkError, match="opened without changes_links"),
     ):
         sim.change("npu0 -> npu1", up=False)
-
-
-def test_a_network_that_can_not_change_says_so() -> None:
-    hosts = {"kind": "hosts", "hosts": 2, "gpus": 2, "scale_up_rate": "80Gbps", "rate": "80Gbps"}
-    network = {"model": "hybrid", "scale_up": "fair_share", "scale_out": "fair_share"}
-    with pytest.raises(cosim.InputError, match=r"no links that change|hosts|hybrid"):
-        cosim.open({"topology": hosts, "network": network}, changes_links=True)
