@@ -32,6 +32,18 @@ _CACHES = (".nbi", ".nbc", ".pyc")
 
 PLUGINS: set[str] = set()
 """Files of plug-ins, and folders of those that come in packages."""
+_PAST = {
+    "subprocess.Popen": "starts a program",
+    "os.system": "starts a program",
+    "os.exec": "starts a program",
+    "os.posix_spawn": "starts a program",
+    "os.fork": "starts a process",
+    "sqlite3.connect": "opens a database",
+    "socket.connect": "reads from elsewhere",
+}
+"""Events after which nobody knows what a script read."""
+_VARIABLE = "environment:"
+_LIBRARY = (sysconfig.get_path("stdlib"), str(Path(__file__).resolve().parents[1]))
 _IMPORTS = "<frozen importlib._bootstrap_external>"
 """Looks for modules: what an import finds is read, too."""
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
@@ -42,13 +54,18 @@ _SYSTEM = ("/proc/", "/sys/", "/dev/")
 class Reads:
     """Absolute paths: files that were opened for reading, or made here, folders listed.
 
-    ``unclear``: what a plug-in did to a file after which nobody knows what it read; empty: nothing.
+    ``unclear``: what a plug-in or a script did after which nobody knows what it read; empty: nothing.
+    ``who``: did it. ``variables``: of the environment. ``script``: lines that are of no package are a
+    script's, which may start programs.
     """
 
     opened: set[str] = field(default_factory=set)
     own: set[str] = field(default_factory=set)
     listed: set[str] = field(default_factory=set)
     unclear: str = ""
+    who: str = "a plug-in"
+    variables: set[str] = field(default_factory=set)
+    script: bool = False
 
     def states(self, base: Path) -> dict[str, str]:
         """The state of what was read, by its path from ``base`` (absolute outside of it).
@@ -61,6 +78,7 @@ class Reads:
         found = [path for path in files if not path.is_dir()]
         found += [path for path in folders if path.is_dir() and not _is_installed(path)]
         named = {_from(root, path): state(path) for path in found}
+        named |= {f"{_VARIABLE}{name}": _value(name) for name in self.variables}
         return dict(sorted(named.items()))
 
     def changed_since(self, time_s: float) -> bool:
@@ -106,18 +124,40 @@ def reading() -> Iterator[Reads]:
         _active[:] = [one for one in _active if one is not reads]
 
 
-def note(read: Iterable[Path], own: Iterable[Path] = ()) -> None:
-    """Files that another process read for who asks; ``own``: a cache's, which stand for others."""
-    reads, owned = [*map(str, read)], [*map(str, own)]
+def note(
+    states: Iterable[str], base: Path, own: Iterable[Path] = (), unclear: str = "", who: str = ""
+) -> None:
+    """What another process read for who asks, as :meth:`Reads.states` names it from ``base``.
+
+    ``own``: a cache's files, which stand for others; ``unclear``: why it isn't all, by ``who``.
+    """
+    names = [*states]
+    variables = {name.removeprefix(_VARIABLE) for name in names if name.startswith(_VARIABLE)}
+    reads = [str(base / name) for name in names if not name.startswith(_VARIABLE)]
+    owned = [*map(str, own)]
     for one in _active:
         one.opened.update(reads)
         one.own.update(owned)
+        one.variables.update(variables)
+        if unclear:
+            one.unclear, one.who = unclear, who
 
 
 def are_current(states: Mapping[str, str], base: Path) -> bool:
     """Whether all files are as they were."""
     root = base.resolve()
-    return all(state(root / path) == known for path, known in states.items())
+    return all(_now(root, path) == known for path, known in states.items())
+
+
+def _now(root: Path, path: str) -> str:
+    name = path.removeprefix(_VARIABLE)
+    return state(root / path) if name == path else _value(name)
+
+
+def _value(name: str) -> str:
+    """A hash of a variable's value; empty where there is none."""
+    value = os.environ.get(name)
+    return "" if value is None else hashlib.sha256(os.fsencode(value)).hexdigest()
 
 
 def state(path: Path) -> str:
@@ -153,6 +193,10 @@ def _watch() -> None:
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if _active and event in _PAST:
+        for reads in _active:
+            if reads.script and by_script():
+                reads.unclear = _PAST[event]
     if not _active or event not in ("open", "os.listdir", "os.scandir", "os.rename"):
         return
     path = arguments[1 if event == "os.rename" else 0]
@@ -170,6 +214,17 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
                 reads.own.add(place)
         elif inspect.currentframe().f_back.f_code.co_filename != _IMPORTS:  # type: ignore[union-attr]
             reads.listed.add(place)
+
+
+def by_script() -> bool:
+    """Whether a line that is of no package is at work, or Python's own library for it."""
+    here = inspect.currentframe()
+    while here is not None:
+        name = here.f_code.co_filename
+        if not name.startswith(("<", *_LIBRARY)) or "site-packages" in name:
+            return not _is_installed(Path(name))
+        here = here.f_back
+    return False
 
 
 def _by_plugin() -> bool:

@@ -44,15 +44,18 @@ def profiled(request: ProfileRequest) -> Path:
     key = hashlib.sha256(json.dumps([_asked(request), version(), _packages()]).encode()).hexdigest()[:32]
     done, read = folder / f"{key}.yaml", folder / f"{key}.json"
     with making(folder / f"{key}.lock", f"the profile of {request.script}", _log.info):
-        states = _states(read) if done.exists() else None
+        states, unclear = _states(read) if done.exists() else None, ""
         if states is None or not are_current(states, Path(request.folder)):
             _log.info("%s is profiled: %s ranks", request.script, request.world_size)
             read.unlink(missing_ok=True)
             made, cost = profile_scaled(request, (), (), _log.info)
-            states = dict(cost.read)
+            states, unclear = dict(cost.read), cost.unclear
             file.write(made, done)
-            read.write_text(json.dumps(states, indent=1))
-    note((Path(request.folder, path) for path in states), own=(done, read))
+            if unclear:
+                _log.warning("the profile of %s is not kept: it %s", request.script, unclear)
+            else:
+                read.write_text(json.dumps(states, indent=1))
+    note(states, Path(request.folder), own=(done, read), unclear=unclear, who=Path(request.script).name)
     return done
 
 

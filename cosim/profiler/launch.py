@@ -30,6 +30,8 @@ from cosim.workload.program import DeviceMesh
 
 UNKNOWNS = ("routing", "lengths", "acceptance")
 """What no profile can know."""
+OWN_VARIABLES = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
+"""Of the environment that a script runs in, whatever this one has."""
 _GLANCE_S = 0.5
 _KILLED = {
     "SIGKILL": "it is sent for want of memory mostly (`dmesg` says so): free some, or take a smaller model"
@@ -84,7 +86,8 @@ class ProfileRequest:
 @dataclass(frozen=True)
 class ProfilingCost:
     """What profiling took: seconds (of the clock, of the CPU) in all, peak memory of the largest process; not
-    part of the file. ``read``: files that the script read, and hashes of their contents, if asked for.
+    part of the file. ``read``: files and variables that the script read, and hashes of their contents, if
+    asked for; ``unclear``: what it did after which nobody knows what it read.
     """
 
     seconds: float
@@ -92,6 +95,7 @@ class ProfilingCost:
     kernels: int
     cpu_seconds: float = 0.0
     read: Mapping[str, str] = field(default_factory=dict)
+    unclear: str = ""
 
 
 def profile(
@@ -236,6 +240,7 @@ def assemble(request: ProfileRequest, answers: dict[int, dict[str, Any]]) -> tup
         sum(a["seen"] for a in answers.values()),
         sum(a["cpu_seconds"] for a in answers.values()),
         {path: state for a in answers.values() for path, state in a.get("read", {}).items()},
+        next((a["unclear"] for a in answers.values() if a.get("unclear")), ""),
     )
     return done, cost
 
@@ -317,9 +322,7 @@ def _begin(
     environment = {
         **os.environ,
         **dict(request.environment),
-        "PYTHONHASHSEED": "0",
-        "TOKENIZERS_PARALLELISM": "false",
-        "PYTHONWARNINGS": "ignore",
+        **OWN_VARIABLES,
     }
     (folder / "shared" / f"ended-{rank}").unlink(missing_ok=True)
     order.with_suffix(".answer").unlink(missing_ok=True)

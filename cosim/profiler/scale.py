@@ -59,6 +59,7 @@ def profile_scaled(
         max(c.peak_bytes for c in costs),
         sum(c.kernels for c in costs),
         read={path: state for c in costs for path, state in c.read.items()},
+        unclear=next((c.unclear for c in costs if c.unclear), ""),
     )
     return made, cost
 

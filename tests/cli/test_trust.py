@@ -57,6 +57,16 @@ def ran(folder: Path) -> bool:
     return (folder / "ran").exists()
 
 
+def _answering(asked: list[str], *, yes: bool) -> trust.Ask:
+    """Somebody who notes what was asked."""
+
+    def answer(question: str) -> bool:
+        asked.append(question)
+        return yes
+
+    return answer
+
+
 def of_a_stranger(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     """As if another user owned it: only root can give files away."""
     known = file.resolve()
@@ -137,7 +147,7 @@ def test_whatever_names_code_is_named(tmp_path: Path, text: str, named: str) -> 
     asked: list[str] = []
     read = read_design if "optimizer" in text else read_source
     with (
-        guarded(accepted=False, ask=lambda text: bool(asked.append(text))),
+        guarded(accepted=False, ask=_answering(asked, yes=False)),
         pytest.raises(InputError, match="not run"),
     ):
         read(tmp_path / "s.yaml")
@@ -149,12 +159,12 @@ def test_a_checkout_is_trusted_as_a_whole_and_a_home_never(
 ) -> None:
     (folder.parent / ".git").mkdir()
     asked: list[str] = []
-    with guarded(accepted=False, ask=lambda text: not asked.append(text)):
+    with guarded(accepted=False, ask=_answering(asked, yes=True)):
         read_source(folder / "s.yaml")
     assert f"whatever lies in {folder.parent} later" in asked[0]
     trust.trusted_file().unlink()
     monkeypatch.setenv("HOME", str(folder))
-    with guarded(accepted=False, ask=lambda text: not asked.append(text)):
+    with guarded(accepted=False, ask=_answering(asked, yes=True)):
         read_source(folder / "s.yaml")
         read_source(folder / "s.yaml")
     assert len(asked) == 2

@@ -137,3 +137,42 @@ def test_variables_beside_are_the_scripts(tmp_path: Path, profiles: list[str]) -
         built(tmp_path, environment={"ROWS": 4})
     )
     assert len(profiles) == 2
+
+
+def test_a_variable_that_a_script_asks_for_is_part_of_what_it_read(
+    tmp_path: Path, profiles: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TRAIN.replace("import sys", "import os, sys").replace(
+        'open("rows.txt").read()', 'os.environ.get("ROWS", "4")'
+    )
+    (tmp_path / "train.py").write_text(text)
+    monkeypatch.delenv("ROWS", raising=False)
+    first = flops(built(tmp_path))
+    assert flops(built(tmp_path)) == first
+    assert len(profiles) == 1
+    monkeypatch.setenv("ROWS", "8")
+    assert flops(built(tmp_path)) == 2 * first
+    monkeypatch.delenv("ROWS")
+    assert flops(built(tmp_path)) == first
+    assert len(profiles) == 3
+
+
+def test_a_script_that_starts_a_program_is_profiled_each_time_and_not_stored(
+    tmp_path: Path, profiles: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    text = TRAIN.replace("import sys", "import subprocess, sys").replace(
+        'open("rows.txt").read()', 'subprocess.run(["cat", "rows.txt"], capture_output=True).stdout'
+    )
+    (tmp_path / "train.py").write_text(text)
+    (tmp_path / "s.yaml").write_text("""
+topology: {kind: ring, endpoints: 2, rate: 80Gbps, latency: 0ns}
+network: fair_share
+jobs: [{workload: {kind: script, script: train.py, world_size: 1, arguments: [32]}}]
+""")
+    cosim.run(tmp_path / "s.yaml", store=tmp_path / "store")
+    assert "not kept: it starts a program" in caplog.text
+    assert "not in the store: train.py starts a program" in caplog.text
+    before = len(profiles)
+    (tmp_path / "rows.txt").write_text("8")
+    assert not isinstance(cosim.run(tmp_path / "s.yaml", store=tmp_path / "store"), cosim.StoredRun)
+    assert len(profiles) > before

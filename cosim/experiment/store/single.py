@@ -92,7 +92,7 @@ def _keep(store: RunStore, run: Run, reads: Reads, began_s: float) -> None:
     if question is None or run.interrupted or reads.changed_since(began_s):
         return
     if reads.unclear:
-        _log.warning("not in the store: a plug-in %s", reads.unclear)
+        _log.warning("not in the store: %s %s", reads.who, reads.unclear)
         return
     Keeper(store).keep(
         kept(

@@ -89,7 +89,7 @@ def _run_and_keep(task: Task, store: RunStore, question: Question, *, here: bool
     with reading() as read:
         made = _simulated(task)
     if read.unclear:
-        _say_once(f"a plug-in {read.unclear}")
+        _say_once(f"{read.who} {read.unclear}")
     # Of a file that changed meanwhile nobody knows which state was read: such a run answers no question.
     elif made.is_lasting and not read.changed_since(began):
         files, seconds = read.states(question.base), time.time() - began

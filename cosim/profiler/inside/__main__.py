@@ -47,20 +47,23 @@ def carry_out(order_file: Path) -> None:
 
 
 def _answer(order: dict[str, Any]) -> dict[str, Any]:
-    """What the script did, and where that is asked, which files it read."""
+    """What the script did, and where that is asked, what it read."""
     from cosim.profiler.inside.session import ProfilingSession
 
     if not order.get("note_reads"):
         return ProfilingSession(order).run_script()
     from cosim.files.reads import reading
+    from cosim.profiler.inside import environment
 
-    with reading() as reads:
+    with reading() as reads, environment.noted(reads, order):
+        reads.script = True
         answer = ProfilingSession(order).run_script()
     modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     reads.opened.update(place for place in modules if place)  # of those that were compiled before, too
     own = Path(order["shared"]).parent.resolve()
     read = reads.states(Path(order["folder"]))
-    return {**answer, "read": {path: state for path, state in read.items() if not _below(path, own)}}
+    read = {path: state for path, state in read.items() if not _below(path, own)}
+    return {**answer, "read": read, "unclear": reads.unclear}
 
 
 def _below(path: str, folder: Path) -> bool:

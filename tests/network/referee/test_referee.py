@@ -94,7 +94,8 @@ def test_bytes_into_a_node_are_bytes_out_of_it(
 ) -> None:
     draw = Random(name)
     topology = leaf_spine(leaves=3, below=2, spines=3)
-    messages = [(*draw.sample(range(6), 2), draw.randrange(200_000)) for _ in range(12)]
+    pairs = [draw.sample(range(6), 2) for _ in range(12)]
+    messages = [(src, dst, draw.randrange(200_000)) for src, dst in pairs]
     control, balancer = make(name)
     ports = PortSettings(mtu_bytes=1000, buffer_bytes=10**8)
     starts = [draw.randrange(50_000_000) for _ in messages]
