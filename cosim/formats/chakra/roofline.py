@@ -52,7 +52,7 @@ def read_roofline(path: Path) -> Roofline | None:
     if not found.get("roofline-enabled"):
         return None
     values = [found.get(name) for name in ("peak-perf", "local-mem-bw")]
-    if not all(type(one) in (int, float) and 0 < one < _MOST for one in values):
+    if not all(isinstance(one, int | float) and one is not True and 0 < one < _MOST for one in values):
         raise WorkloadError(
             f"roofline-enabled, and peak-perf and local-mem-bw are {values}",
             location=place,
