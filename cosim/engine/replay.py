@@ -419,7 +419,8 @@ class Replay:
         """Of a run that stands still: whether it only waits for what comes later than times go."""
         sizes = [int(job.info.workload.table.size_bytes.max(initial=0)) for job in self._jobs]
         largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
-        if self._now() + largest * 8e12 / slowest >= NEVER:
+        # Its headers, and a round trip before it, take their time, too.
+        if self._now() + 2 * largest * 8e12 / slowest >= NEVER:
             slow = f"{format_size(largest)} over a link of {format_rate(slowest)}"
             raise SimulationError(f"{TOO_LATE}: there is {slow}")
 

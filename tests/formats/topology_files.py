@@ -11,6 +11,8 @@ from cosim.formats.astra_sim.topology import AstraSim
 from cosim.formats.infragraph.topology import InfraGraph
 from cosim.formats.nccl_topology.topology import NcclTopology
 from cosim.topology.explicit import Graph
+from cosim.topology.from_file import FileTopology
+from tests.formats.cables.files import EACH
 from tests.inputs import find
 
 DATA = find("infragraph")
@@ -73,6 +75,20 @@ PAIR = """<system version="1">
 """
 
 
+_BUSES = ("0000:03:00.0", "0000:06:00.0")
+XGMI = (
+    '<system version="2"><cpu numaid="0" arch="x86_64" vendor="AuthenticAMD" familyid="143" modelid="49">\n'
+    + "".join(
+        f'<pci busid="{bus}" class="0x120000" link_speed="32.0 GT/s PCIe" link_width="16">\n'
+        f'<gpu dev="{number}" sm="94" gcn="gfx942" rank="{number}" gdr="1">\n'
+        f'<xgmi target="{_BUSES[1 - number]}" count="1" tclass="0x120000"/></gpu></pci>\n'
+        for number, bus in enumerate(_BUSES)
+    )
+    + "</cpu></system>\n"
+)
+"""Two GPUs of AMD, as RCCL's models have them."""
+
+
 def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
     """(name, valid files, reader): a reader of mutated files may raise a CosimError, and nothing else."""
     folder = Path(tempfile.mkdtemp(prefix="cosim-fuzz-"))
@@ -86,7 +102,7 @@ def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
         return read
 
     infragraph = [RACK.encode(), *(path.read_bytes() for path in sorted(DATA.glob("*.yaml")))]
-    nccl = [PAIR.encode(), *([DGX.read_bytes()] if DGX.exists() else [])]
+    nccl = [PAIR.encode(), XGMI.encode(), *([DGX.read_bytes()] if DGX.exists() else [])]
     return [
         (
             "infragraph",
@@ -95,5 +111,13 @@ def fuzz_targets() -> list[tuple[str, list[bytes], Callable[[bytes], object]]]:
         ),
         ("nccl", nccl, reader("n.xml", lambda f: NcclTopology(file=f, servers=2).build(HERE))),
         ("astra-sim network", [ASTRA.encode()], reader("a.yaml", lambda f: AstraSim(file=f).build(HERE))),
+        *(
+            (
+                name,
+                [text.encode()],
+                reader(f"{name}.txt", lambda f: FileTopology(file=f, rate="1Gbps").build(HERE)),
+            )
+            for name, text in EACH.items()
+        ),
         ("graph", [GRAPH.encode()], reader("g.yaml", lambda f: Graph(file=f).build(HERE))),
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 WORDS = (
     b"-1", b"0", b"1e9", b".5", b"nan", b"inf", b"-inf", b"", b"\x00", b"\xff\xfe", b'"', b"{", b"}", b"[[",
@@ -59,3 +61,32 @@ def _lines(body: bytearray, where: int, much: int) -> bytearray:
     else:
         del lines[one]
     return bytearray(b"\n".join(lines))
+
+
+def changed(draw: Random, value: Any) -> Any:
+    """A JSON value in which something, anywhere, is another value, twice there, or gone."""
+    value = copy.deepcopy(value)
+    inside: Any = value
+    for _ in range(12):
+        keys = list(inside) if isinstance(inside, dict) else range(len(inside))
+        if not keys:
+            return value
+        key = draw.choice(keys)
+        if not isinstance(inside[key], (dict, list)) or not inside[key] or draw.random() < 0.15:
+            break
+        inside = inside[key]
+    if draw.random() < 0.3:
+        del inside[key]
+    elif isinstance(inside, list) and draw.random() < 0.3:
+        inside.append(copy.deepcopy(inside[key]))
+    else:
+        inside[key] = copy.deepcopy(draw.choice(VALUES))
+    return value
+
+
+VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 2**31, 2**63, -(2**70), 1e308, float("nan"), "", "x", "-1", "9" * 30, "cuda:0",
+    "ProfilerStep#3", "nccl:all_reduce", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "\ud800", [], {}, [[]],
+    [0, 1, 1], {"ranks": [0, 9]}, [{}], ["...", 3],
+)  # fmt: skip
+"""What may stand somewhere in a trace instead of what should."""

@@ -11,7 +11,7 @@ import simpy
 import cosim
 
 Proc = Generator[simpy.Event, Any, Any]
-CONGESTION = {"model": "congestion", "control": "dctcp"}
+CONGESTION = {"model": "congestion", "control": "dctcp", "headers": False}
 NETWORKS: list[Any] = ["congestion_unaware", "congestion_aware", "fair_share", CONGESTION]
 
 

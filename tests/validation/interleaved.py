@@ -49,7 +49,7 @@ def scenario(control: str, jobs: Sequence[Job], gbps: int, mtu: int) -> str:
     for k in range(len(jobs)):
         text += f"    - {{from: s{k}, to: left, rate: {host}Gbps, latency: 1us}}\n"
         text += f"    - {{from: right, to: r{k}, rate: {host}Gbps, latency: 1us}}\n"
-    text += f"network: {{model: congestion, mtu: {mtu} B, control: {control}}}\njobs:\n"
+    text += f"network: {{model: congestion, mtu: {mtu} B, headers: false, control: {control}}}\njobs:\n"
     for k, job in enumerate(jobs):
         text += f"  - {{name: j{k}, iterations: {job.iterations}, start: {job.start_us}us, "
         text += f"weight: {job.weight}, workload: {{kind: periodic, compute: {job.compute_us}us, "

@@ -43,6 +43,7 @@ class GraphMl(TopologyFormat):
             TypeError,
             AttributeError,
             StopIteration,
+            SyntaxError,  # of its second attempt, on a namespace that is none
         ) as problem:
             raise cables.wrong(f"not GraphML: {problem}") from None
         called: dict[Any, str] = {}

@@ -102,7 +102,7 @@ def _checked(own: str, peer: str, port: str, kind: str, cables: Cables) -> tuple
 def _of_json(text: str, cables: Cables) -> Iterator[tuple[str, str, str, str]]:
     try:
         found: Any = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:
         raise cables.wrong(f"not JSON: {problem}", getattr(problem, "lineno", None)) from None
     lldp = _first(_dict(_first(found)).get("lldp"))
     interfaces = _dict(lldp).get("interface", [])

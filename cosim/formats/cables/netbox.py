@@ -41,7 +41,7 @@ class NetBox(TopologyFormat):
         """See :class:`TopologyFormat`."""
         try:
             found = json.loads(read_text(path, TopologyError))
-        except (json.JSONDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:
             raise cables.wrong(f"not JSON: {problem}", getattr(problem, "lineno", None)) from None
         many = list(_cables(found))
         if not many:

@@ -40,7 +40,7 @@ def iter_json_nodes(path: Path, metadata: GlobalMetadata) -> Iterator[Node]:
         line, counted = line + text.count("\n", counted, at), at
         try:
             found, end = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:
             place = getattr(problem, "lineno", line)
             raise WorkloadError(f"not JSON: {problem}", location=Location(str(path), place)) from None
         for one in _objects(found):

@@ -45,14 +45,14 @@ def read_roofline(path: Path) -> Roofline | None:
     place = Location(str(path))
     try:
         found: Any = json.loads(read_text(path, WorkloadError))
-    except (json.JSONDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:
         raise WorkloadError(f"not JSON: {problem}", location=place) from None
     if not isinstance(found, dict):
         raise WorkloadError("is no system of ASTRA-sim: it is no JSON object", location=place)
     if not found.get("roofline-enabled"):
         return None
     values = [found.get(name) for name in ("peak-perf", "local-mem-bw")]
-    if not all(isinstance(one, int | float) and 0 < one < _MOST for one in values):
+    if not all(isinstance(one, int | float) and one is not True and 0 < one < _MOST for one in values):
         raise WorkloadError(
             f"roofline-enabled, and peak-perf and local-mem-bw are {values}",
             location=place,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,78 +17,7 @@ from cosim.context import Context
 from cosim.errors import CosimError, TopologyError
 from cosim.topology.from_file import FileTopology
 from cosim.topology.graph import Topology
-
-HPCC = """5 1 4
-4
-0 4 100Gbps 0.001ms 0
-1 4 100Gbps 0.001ms 0
-2 4 100Gbps 0.001ms 0
-3 4 400Gbps 0.002ms 0.1
-
-First line: total node #, switch node #, link #
-src0 dst0 rate delay error_rate
-"""
-SIMAI = (
-    """11 4 1 2 16 A100
-8 9 10
-0 8 2400Gbps 0.000025ms 0
-1 8 2400Gbps 0.000025ms 0
-2 8 2400Gbps 0.000025ms 0
-3 8 2400Gbps 0.000025ms 0
-"""
-    + "".join(f"{gpu} {9 + gpu % 2} 200Gbps 0.0005ms 0\n" for gpu in range(8))
-    + "9 10 400Gbps 0.0005ms 0\n" * 4
-)
-HTSIM = """# a leaf-spine
-Nodes 32
-Tiers 2
-Podsize 32
-
-Tier 0
-Downlink_speed_Gbps 100
-Radix_Down 8
-Radix_Up 2
-Downlink_Latency_ns 1000
-Switch_Latency_ns 5
-Oversubscribed 4
-
-Tier 1
-Downlink_speed_Gbps 200
-Radix_Down 4
-Downlink_Latency_ns 700
-Switch_Latency_ns 0
-"""
-CSV = """# rack 7
-device_a,port_a,device_b,port_b,rate,status
-gpu1,eth0,leaf1,swp1,400G,connected
-gpu2,eth0,leaf1,swp2,400GbE,connected
-gpu10,eth0,leaf2,swp1,400Gbps,connected
-gpu10,eth1,leaf1,swp9,400Gbps,planned
-leaf1,swp31,spine1,swp1,0.8Tbps,connected
-leaf2,swp31,spine1,swp2,800G,connected
-"""
-IB = """#
-# Topology file: generated on Tue Jun  5 14:15:10 2007
-#
-Non-Chassis Nodes
-
-vendid=0x2c9
-devid=0xd2f0
-sysimgguid=0xb0
-switchguid=0xb0(b0)
-Switch\t40 "S-00000000000000b0"\t\t# "MF0;leaf:MQM8700/U1" enhanced port 0 lid 5 lmc 0
-[1]\t"H-00000000000000a1"[1](a1) \t\t# "host2 HCA-1" lid 10 4xHDR
-[2]\t"H-00000000000000a0"[1](a0) \t\t# "host10 HCA-1" lid 11 4xEDR
-
-vendid=0x2c9
-caguid=0xa1
-Ca\t1 "H-00000000000000a1"\t\t# "host2 HCA-1"
-[1](a1) \t"S-00000000000000b0"[1]\t\t# lid 10 lmc 0 "MF0;leaf:MQM8700/U1" lid 5 4xHDR
-
-caguid=0xa0
-Ca\t1 "H-00000000000000a0"\t\t# "host10 HCA-1"
-[1](a0) \t"S-00000000000000b0"[2]\t\t# lid 11 lmc 0 "MF0;leaf:MQM8700/U1" lid 5 4xEDR
-"""
+from tests.formats.cables.files import CSV, EACH, HPCC, HTSIM, IB, SIMAI, lldp_json, netbox
 
 
 def build(text: str, folder: Path, name: str = "fabric.txt", **values: Any) -> Topology:
@@ -217,23 +145,6 @@ def test_ibnetdiscover_lists_a_link_at_both_ends(tmp_path: Path) -> None:
     }
 
 
-def lldp_json(pairs: list[tuple[str, str, str]]) -> str:
-    found = [
-        {
-            own: {
-                "via": "LLDP",
-                "chassis": {peer: {"id": {"type": "mac", "value": "0"}}},
-                "port": {
-                    "id": {"type": "ifname", "value": port},
-                    "auto-negotiation": {"supported": True, "current": "100GbaseSR4 - ..."},
-                },
-            }
-        }
-        for own, peer, port in pairs
-    ]
-    return json.dumps({"lldp": {"interface": found}})
-
-
 def test_lldp_has_a_file_for_each_device(tmp_path: Path) -> None:
     folder = tmp_path / "lldp"
     folder.mkdir()
@@ -254,23 +165,6 @@ def test_lldp_has_a_file_for_each_device(tmp_path: Path) -> None:
     assert named(topology) == ("gpu1", "gpu2", "gpu3")
     assert topology.num_links == 6
     assert set(topology.link_rate_bps) == {1e11}
-
-
-def netbox(speed: int | None, kind: str | None) -> str:
-    def end(device: str, role: str) -> list[dict[str, Any]]:
-        port = {"device": {"name": device, "role": {"slug": role}}, "name": "p", "speed": speed}
-        return [{"object_type": "dcim.interface", "object": port | {"type": {"value": kind}}}]
-
-    cables = [
-        {
-            "id": k,
-            "status": {"value": status},
-            "a_terminations": end(f"gpu{k}", "server"),
-            "b_terminations": end("leaf", "leaf"),
-        }
-        for k, status in enumerate(("connected", "connected", "planned"))
-    ]
-    return json.dumps({"count": 3, "next": None, "results": cables})
 
 
 @pytest.mark.parametrize(("speed", "kind"), [(400_000_000, None), (None, "400gbase-x-qsfpdd")])
@@ -330,9 +224,7 @@ def test_multihomed_hosts_are_endpoints_by_name(tmp_path: Path) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    which=st.sampled_from(
-        [HPCC, SIMAI, HTSIM, CSV, IB, netbox(None, "100gbase-x"), lldp_json([("e", "l", "p")])]
-    ),
+    which=st.sampled_from([*EACH.values()]),
     cuts=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), st.text(max_size=4)), min_size=1, max_size=3),
 )
 def test_damaged_files_are_read_or_refused(

@@ -25,7 +25,7 @@ Make = Callable[[Balancer], NetworkSimulator]
 
 
 def by_congestion(balancer: Balancer) -> NetworkSimulator:
-    return CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), balancer)
+    return CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000, headers=False), balancer)
 
 
 NETWORKS: list[Make] = [FairShareNetwork, by_congestion]
