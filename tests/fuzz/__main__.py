@@ -29,6 +29,7 @@ SHARES = {
     "scenarios": 3,
     "importers": 3,
     "captures": 2,
+    "models": 2,
     "wire": 3,
     "store": 3,
     "runs": 2,

@@ -16,6 +16,7 @@ EXAMPLES = {
     "runs": 6,
     "importers": 100,
     "captures": 60,
+    "models": 30,
     "wire": 60,
     "store": 40,
     "plug_ins": 5,
