@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from cosim.topology.builder import Builder
     from cosim.topology.changes import LinkChange, RouteChange
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
+    from cosim.topology.fabrics import FabricCosts
     from cosim.topology.file_format import Cable, Cables, TopologyFormat
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
@@ -179,6 +180,7 @@ _FROM = {
     "cosim.topology.file_format": "Cable Cables TopologyFormat",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
+    "cosim.topology.fabrics": "FabricCosts",
     "cosim.topology.host_shape": "HostShape",
     "cosim.translation.contract": "Format Progress",
     "cosim.translation.loss_report": "LossReport TranslationError",
@@ -241,6 +243,7 @@ __all__ = [
     "Exchange",
     "Executor",
     "Fabric",
+    "FabricCosts",
     "FlowBatch",
     "FlowGroup",
     "FlowTable",
