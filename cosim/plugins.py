@@ -20,6 +20,7 @@ a scenario's                base                           entry points in the g
 ``scheduler``               :class:`Scheduler`             ``cosim.schedulers``
 ``collectives.all_reduce``  :class:`Algorithm`             ``cosim.collectives``
 ``cosim translate --to``    :class:`Format`                ``cosim.formats``
+``cosim analyse --format``  :class:`CaptureFormat`         ``cosim.capture_formats``
 ``memory``                  :class:`MemorySpec`            ``cosim.memories``
 ``processes``               :class:`ProcessSpec`           ``cosim.processes``
 a sweep's ``executor``      :class:`Executor`              ``cosim.executors``
@@ -37,6 +38,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cosim.captures.contract import CaptureFormat, capture_of_rows
+    from cosim.captures.traffic import TrafficCapture
     from cosim.cluster.contract import Arrival, Placement, Wanted
     from cosim.cluster.schedulers.contract import Decision, LinkScore, Scheduler, Shifts
     from cosim.cluster.schedulers.profile import JobProfile, Placed
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
     from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
+    from cosim.processes.carrier import Carried, Carrier
     from cosim.processes.contract import Driver, ProcessSpec
     from cosim.processes.simulation import Simulation
     from cosim.processes.work import DrivenRanks
@@ -121,6 +125,8 @@ if TYPE_CHECKING:
     from cosim.workload.table import OperationTable
 
 _FROM = {
+    "cosim.captures.contract": "CaptureFormat capture_of_rows",
+    "cosim.captures.traffic": "TrafficCapture",
     "cosim.cluster.contract": "Arrival Placement Wanted",
     "cosim.cluster.schedulers.contract": "Decision LinkScore Scheduler Shifts",
     "cosim.cluster.schedulers.profile": "JobProfile Placed",
@@ -161,6 +167,7 @@ _FROM = {
     "cosim.pattern.contract": "Algorithm",
     "cosim.pattern.costs": "Costs",
     "cosim.pattern.template": "COPY NO_DATA REDUCE Collective Template",
+    "cosim.processes.carrier": "Carried Carrier",
     "cosim.processes.contract": "Driver ProcessSpec",
     "cosim.processes.simulation": "Simulation",
     "cosim.processes.work": "DrivenRanks",
@@ -210,6 +217,9 @@ __all__ = [
     "Cables",
     "Calibration",
     "Capabilities",
+    "CaptureFormat",
+    "Carried",
+    "Carrier",
     "Collective",
     "CommunicationLibrary",
     "Completions",
@@ -304,6 +314,7 @@ __all__ = [
     "TopologyFormat",
     "TopologySpec",
     "TracedOperator",
+    "TrafficCapture",
     "TransformerModel",
     "TranslationError",
     "Wanted",
@@ -311,6 +322,7 @@ __all__ = [
     "WorkloadError",
     "WorkloadSpec",
     "assemble",
+    "capture_of_rows",
     "draw",
     "entries",
     "exits",

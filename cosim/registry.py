@@ -72,6 +72,7 @@ GROUPS = {
         "communication library", "cosim.formats.pytorch.libraries:CommunicationLibrary"
     ),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
+    "cosim.capture_formats": PluginGroup("capture format", "cosim.captures.contract:CaptureFormat"),
     "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),
 }
 """Every group of entry points."""

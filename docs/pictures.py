@@ -27,6 +27,8 @@ from typer.testing import CliRunner
 from cosim.cli import app
 from cosim.experiment.sweep import Sweep, is_sweep
 from cosim.files import located_yaml
+from cosim.results.quantities import QUANTITIES
+from cosim.results.render.figure import COLORS, new_figure, save_figure
 from cosim.results.report.document import RunReport
 from cosim.results.sweep import SweepRun, Trial
 
@@ -107,11 +109,34 @@ def trials_of(path: Path) -> SweepRun:
     return SweepRun(sweep.name, sweep.labels, sweep.measures, trials)
 
 
+def _draw_design(scenario: Path, path: Path) -> None:
+    """Time against price of each point that the answer lists."""
+    rows = [row for row in csv.DictReader(exact(scenario).splitlines()) if row.get("price")]
+    figure, [[panel]] = new_figure([3.6], 1, 7.0)
+    names = [name for name in rows[0] if name not in QUANTITIES]
+    first = [row[names[0]] for row in rows]
+    for label, colour, marker in zip(dict.fromkeys(first), COLORS, "sD", strict=False):
+        mine = [row for row, one in zip(rows, first, strict=True) if one == label]
+        x, y = ([float(row[key]) / per for row in mine] for key, per in (("price", 1e6), ("iteration", 1e12)))
+        panel.scatter(x, y, s=36 if marker == "s" else 18, color=colour, marker=marker, label=label)
+        if label == first[0]:
+            for at, high, row in zip(x, y, mine, strict=True):
+                said = ", ".join(row[name] for name in names[1:])
+                panel.annotate(said, (at, high), (6, 6), textcoords="offset points", fontsize=8)
+    panel.margins(0.18)
+    panel.set_xlabel("price (M$)")
+    panel.set_ylabel("iteration (s)")
+    panel.legend(title=names[0], frameon=False)
+    save_figure(figure, path)
+
+
 def draw(scenario: Path) -> Path:
     """Draw one, in a palette, so that it stays small."""
     with tempfile.TemporaryDirectory() as folder:
         drawn = Path(folder) / "picture.png"
-        if is_sweep(located_yaml.read(scenario)):
+        if "objective" in located_yaml.read(scenario).value:
+            _draw_design(scenario, drawn)
+        elif is_sweep(located_yaml.read(scenario)):
             trials_of(scenario).draw(drawn)
         else:
             arguments = ["run", str(scenario), "--quiet", "--figure", str(drawn)]

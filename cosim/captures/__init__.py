@@ -1,4 +1,5 @@
 """Captures: what was measured of a network's traffic, read into columns.
 
-:func:`cosim.captures.read.read_capture` tells by a file's content which reader it needs.
+:func:`cosim.captures.read.read_capture` tells by a file's content which format it has. Formats are plug-ins:
+``contract`` says what they are, ``formats`` has those that come along.
 """

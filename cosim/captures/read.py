@@ -1,97 +1,56 @@
-"""Which reader a file or folder needs, told by what it holds."""
+"""Which format a file or folder has, told by what it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from cosim.captures.pcap import is_pcap, read_pcap
+from cosim.captures.contract import CaptureFormat
 from cosim.captures.traffic import TrafficCapture
 from cosim.errors import InputError, Location
+from cosim.registry import find, names
 
-_KNOWN = (
-    "a packet capture (pcap, pcapng), flow records (CSV, conn.log, HPCC's list), "
-    "counters of ports (.npz, CSV), "
-    "or NCCL Inspector's JSON"
-)
+_GROUP = "cosim.capture_formats"
+_START_BYTES = 4096
 
 
-def read_capture(path: Path) -> TrafficCapture:
-    """Read a capture.
+def read_capture(path: Path, chosen: CaptureFormat | None = None) -> TrafficCapture:
+    """Read a capture, in a format that is named, or else in the one that knows it.
 
     Raises
     ------
     InputError
-        It isn't there, is none of those that are known, or is damaged.
+        It isn't there, no format knows it or several do, or it is damaged.
     """
-    place = Location(str(path))
     try:
-        if path.is_dir():
-            return _read_folder(path)
-        with path.open("rb") as file:
-            begin = file.read(4096)
-        if not begin:
-            raise InputError("the file is empty", location=place, hint=f"give {_KNOWN}")
-        if begin.startswith(b"PK"):
-            from cosim.captures.counters import read_npz
-
-            return read_npz(path)
-        return read_pcap(path) if is_pcap(begin) else _read_text(path, begin)
+        return (chosen or _knows(path)).read(path)
     except OSError as error:
-        raise InputError(error.strerror or str(error), location=place) from error
+        raise InputError(error.strerror or str(error), location=Location(str(path))) from error
 
 
-def _read_folder(path: Path) -> TrafficCapture:
-    from cosim.captures.inspector import inspector_files, read_inspector
-
-    files = inspector_files(path)
-    if not files:
-        raise InputError(
-            "neither a run nor a folder of NCCL Inspector's",
-            location=Location(str(path)),
-            hint="give what `cosim run --out` wrote, or a folder with *.log, *.json or *.jsonl of Inspector",
-        )
-    return read_inspector(path, files)
-
-
-def _read_text(path: Path, begin: bytes) -> TrafficCapture:
-    from cosim.captures.inspector import is_inspector, read_inspector
-
-    if is_inspector(begin):
-        return read_inspector(path)
-    head = begin.partition(b"\n")[0].decode("utf-8", "replace").strip()
-    names = {name.strip() for name in head.split(",")}
-    if "port" in names:
-        from cosim.captures.counters import read_csv
-
-        return read_csv(path, _lines(path))
-    from cosim.captures import flows
-
-    if head.startswith(("#separator", "#fields")):
-        return flows.read_zeek(path, _lines(path))
-    if "src" in names or names >= {*flows.NFDUMP}:
-        return flows.read_flow_csv(path, _lines(path))
-    if head.isascii() and head.isdecimal() and len(head) < 12:
-        return flows.read_flow_list(path, _lines(path))
+def _knows(path: Path) -> CaptureFormat:
+    place = Location(str(path))
+    start = b""
+    if not path.is_dir():
+        with path.open("rb") as file:
+            start = file.read(_START_BYTES)
+        if not start:
+            raise InputError("the file is empty", location=place, hint="give a longer record")
+    reasons: dict[str, str] = {}
+    fitting: dict[str, CaptureFormat] = {}
+    for name in names(_GROUP):
+        one: CaptureFormat = find(_GROUP, name)()
+        reason = one.refuses(start, path)
+        if reason is None:
+            fitting[name] = one
+        else:
+            reasons[name] = reason
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    if fitting:
+        raise InputError(f"could be {' or '.join(fitting)}", location=place, hint="--format NAME says which")
+    listed = "".join(f"\n  {name}: {reason}" for name, reason in reasons.items())
     raise InputError(
-        "none of the captures that are known", location=Location(str(path)), hint=f"give {_KNOWN}"
+        f"no run of cosim's, and no format of captures knows it:{listed}",
+        location=place,
+        hint="--format NAME, or a plug-in: --format my_format.py:MyFormat",
     )
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Lines of a text.
-
-    Raises
-    ------
-    InputError
-        It is no UTF-8.
-    """
-    number = 0
-    with path.open(encoding="utf-8", newline="") as file:
-        try:
-            for number, line in enumerate(file, 1):  # noqa: B007 - said where it ends
-                yield line
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"not UTF-8: {error}", location=Location(str(path), number + 1), hint="copy it again"
-            ) from error

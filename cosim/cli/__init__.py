@@ -4,11 +4,13 @@ Exit codes: 0 done; 1 the simulation or a network could not go on; 2 a mistake i
 interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to stdout, all else to stderr.
 
 ===============  =========================================
+``new``          new
 ``run``          run, and sweeps
 ``runs``         what a store has: list, show, prune
 ``search``       search
 ``answers``      compare, list, prove
 ``analyse``      analyse
+``synthesis``    learn, synthesise
 ``topology``     topology
 ``topoopt``      topoopt
 ``report``       report, view, plot
@@ -24,22 +26,26 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cosim.cli import (
     analyse,
     answers,
     fit,
     jobs,
+    new,
     partition,
     report,
     run,
     runs,
     search,
     serve,
+    synthesis,
     topology,
     topoopt,
 )
@@ -49,10 +55,25 @@ from cosim.cli.trust import asking_first
 from cosim.errors import CosimError, InputError
 from cosim.plugin_file import plugin_errors
 
+
+class _ByTask(TyperGroup):
+    """Help that lists commands by what they are for, each with its whole first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each task."""
+        tasks: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            tasks.setdefault(command.rich_help_panel, []).append((name, command.get_short_help_str(200)))
+        for task in (*_COMMANDS, *(other for other in tasks if other not in _COMMANDS)):
+            with formatter.section(task):
+                formatter.write_dl(tasks[task])
+
+
 app = typer.Typer(
     name="cosim",
+    cls=_ByTask,
     help="Training jobs as message-level traffic over a network simulator: how long does an iteration take?",
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -76,31 +97,32 @@ def _root(
     pass
 
 
-for _command in (
-    asking_first(run.run),
-    asking_first(search.search),
-    answers.compare,
-    analyse.analyse,
-    report.report,
-    report.view,
-    report.plot,
-    answers.schema,
-    asking_first(jobs.translate),
-    answers.prove,
-    asking_first(topology.topology),
-    asking_first(topoopt.topoopt),
-    serve.serve,
-    serve.conformance,
-    jobs.calibrate,
-    jobs.profile,
-    partition.partition,
-    asking_first(fit.fit),
-    asking_first(fit.validate),
-):
-    app.command()(plugin_errors()(_command))
-app.command("list")(answers.list_names)
-app.add_typer(runs.app, name="runs")
-app.add_typer(serve.adapters, name="adapters")
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Simulate": (
+        new.new,
+        asking_first(run.run),
+        asking_first(search.search),
+        asking_first(topology.topology),
+        asking_first(topoopt.topoopt),
+    ),
+    "See what came out": (answers.compare, report.report, report.view, report.plot, analyse.analyse),
+    "Bring a job": (
+        jobs.profile,
+        partition.partition,
+        asking_first(jobs.translate),
+        synthesis.learn,
+        synthesis.synthesise,
+    ),
+    "Trust the answer": (asking_first(fit.validate), asking_first(fit.fit), jobs.calibrate, answers.prove),
+    "Connect another simulator": (serve.serve, serve.conformance),
+    "Look up": (answers.schema,),
+}
+for _task, _commands in _COMMANDS.items():
+    for _command in _commands:
+        app.command(rich_help_panel=_task)(plugin_errors()(_command))
+app.command("list", rich_help_panel="Look up")(answers.list_names)
+app.add_typer(runs.app, name="runs", rich_help_panel="See what came out")
+app.add_typer(serve.adapters, name="adapters", rich_help_panel="Connect another simulator")
 
 
 def main() -> None:

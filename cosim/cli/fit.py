@@ -31,6 +31,12 @@ def fit(
             metavar="CSV", help="A table of jobs instead: scenario, measured, kineto, settings by path."
         ),
     ] = None,
+    nccl_tests: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="TEXT", help="What nccl-tests printed on the scenario's hosts: the fabric instead."
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="The file to write.")] = Path(
         "gpu.yaml"
     ),
@@ -42,6 +48,13 @@ def fit(
     from cosim.formats.pytorch.kernel_times import read_iteration
     from cosim.gpu.calibrate import write_table
 
+    if nccl_tests:
+        if scenario is None or measured or kineto or table:
+            raise InputError(
+                "--nccl-tests goes with a scenario, and without --measured, --kineto and --table"
+            )
+        _fit_fabric(scenario, nccl_tests)
+        return
     if (table is None) == (scenario is None or (measured is None and kineto is None)):
         raise InputError("give a scenario and --measured TIME or --kineto TRACE, or --table CSV")
     jobs = read_jobs(table, read_iteration) if table is not None else []
@@ -55,6 +68,14 @@ def fit(
     write_table(out, fitted_table(found))
     instead = "; its host is in it, in place of `host:`" if any(job.host() for job in jobs) else ""
     say(f"written to {out}: gpu: {{kind: table, path: {out}}}{instead}")
+
+
+def _fit_fabric(scenario: Path, texts: list[Path]) -> None:
+    from cosim.experiment.fit_fabric import fit_fabric
+    from cosim.experiment.scenario import load
+    from cosim.formats.nccl_tests.text import read_test
+
+    typer.echo(str(fit_fabric(load(scenario), [read_test(text) for text in texts])))
 
 
 def validate(

@@ -39,6 +39,7 @@ def search(
     optimizer: _OptimizerName = None,
     store: options.Store = None,
     executor: options.ExecutorName = None,
+    report: options.Report = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -63,6 +64,8 @@ def search(
         typer.echo(json.dumps(done.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     elif not quiet:
         show_page(done.page())
+    if report is not None:
+        say(f"written: {done.report().save(report)}")
     if done.interrupted:
         say("interrupted; what was run until then is kept")
         raise typer.Exit(INTERRUPTED)

@@ -70,7 +70,9 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
         network = made_network(scenario.network, scenario.context)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
-        planner = Planner(scenario.collectives, scenario.context, host_shape(topology), topology)
+        planner = Planner(
+            scenario.collectives, scenario.context, host_shape(topology, scenario.topology), topology
+        )
     idle = tuple(idle_settings(scenario, topology, jobs))
     return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
 

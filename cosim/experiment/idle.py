@@ -21,9 +21,12 @@ from cosim.experiment.settings import parse_path
 from cosim.files.located_yaml import Key, show_path
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.contract import Algorithm
+from cosim.pattern.nccl import Nccl
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
+from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
+from cosim.topology.scale_up import host_shape
 from cosim.workload.program import OpKind, Workload
 
 _Found = tuple[tuple[Key, ...], str]
@@ -35,6 +38,7 @@ def idle_settings(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo
         *_specs(scenario, ()),
         *_workloads(scenario, jobs),
         *_networks(scenario, topology, jobs),
+        *_fabric(scenario, topology),
         *_over_time(scenario, jobs),
         *_events(scenario, jobs),
         *_link_shares(scenario),
@@ -103,6 +107,22 @@ def _networks(scenario: Scenario, topology: Topology, jobs: Sequence[JobInfo]) -
     network = scenario.network
     for field, why in network.idle_on(topology, [job.endpoints for job in jobs]):
         yield (("network", field) if field in network.model_fields_set else ("network",)), why
+
+
+def _fabric(scenario: Scenario, topology: Topology) -> Iterator[_Found]:
+    """A fabric's costs where nothing of NCCL's goes between hosts."""
+    if not isinstance(scenario.topology, TopologySpec) or scenario.topology.fabric is None:
+        return
+    shape = host_shape(topology)
+    if shape is None or shape.gpus >= topology.num_endpoints:
+        yield ("topology", "fabric"), "there is one host, or none that NCCL knows"
+        return
+    placed = scenario.collectives.on_hosts(shape)
+    chosen = [placed.choice(kind) for kind in Collective]
+    if not any(
+        isinstance(each, Nccl) for one in chosen for each in (one if isinstance(one, tuple) else (one,))
+    ):
+        yield ("topology", "fabric"), "no collective is NCCL's"
 
 
 def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:

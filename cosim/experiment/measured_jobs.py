@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cosim.errors import InputError, Location, install_extra
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, load
+from cosim.files.whole import whole_file
 from cosim.gpu.calibrate import gpu_values
 from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import Gpu, build_gpu
@@ -140,7 +141,8 @@ class Validation:
         ends = [min(*measured, *self.simulated) / 1.2, max(*measured, *self.simulated) * 1.2]
         axes.plot(ends, ends, color="0.7")
         axes.plot(measured, self.simulated, "o", markersize=4)
-        figure.savefig(path, bbox_inches="tight")
+        with whole_file(path) as part:
+            figure.savefig(part, bbox_inches="tight")
 
 
 def read_jobs(path: Path, read_trace: Callable[[Path], MeasuredIteration] | None = None) -> list[MeasuredJob]:

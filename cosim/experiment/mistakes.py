@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from cosim.errors import ScenarioError
+from cosim.errors import InputError, ScenarioError
 from cosim.experiment.fields import describe, field_at
 from cosim.files.located_yaml import Document, Key
-from cosim.registry import nearest
+from cosim.registry import Named, nearest
 
 _SHOWN = 12
 
@@ -32,6 +32,23 @@ _WRONG = {
     "model_type": "is not a mapping of keys to values",
     "model_attributes_type": "is not a mapping of keys to values",
 }
+
+
+def find_named(group: str, base: type[BaseModel], said: Any) -> Any:
+    """What a name of a group means, ``{kind: NAME, ...}`` or a plug-in's file, from the working folder on.
+
+    Raises
+    ------
+    InputError
+        No such one, or settings that it doesn't have.
+    """
+    value = dict(said) if isinstance(said, Mapping) else said
+    try:
+        return Named(group).resolve(value)
+    except ValidationError as error:
+        raise scenario_error(error, base, Document("format", value)) from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def scenario_error(error: ValidationError, model: type[BaseModel], document: Document) -> ScenarioError:

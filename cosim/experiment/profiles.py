@@ -83,7 +83,9 @@ def _measured(scenario: Scenario, job: JobInfo, built: Built) -> JobProfile:
     topology = replace(built.topology, changes=None)
     alone = replace(job, start_ps=0, iterations=min(job.iterations, _ITERATIONS), slowdowns=())
     network = scenario.network.build(scenario.context)
-    planner = Planner(scenario.collectives, scenario.context, host_shape(topology), topology)
+    planner = Planner(
+        scenario.collectives, scenario.context, host_shape(topology, scenario.topology), topology
+    )
     records = replay(
         topology,
         network,

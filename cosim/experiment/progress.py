@@ -46,7 +46,7 @@ def told_in(folder: Path, progress: OnProgress | None) -> Iterator[OnProgress]:
         nonlocal at
         if time.monotonic() - at >= _TOLD_S:
             at = time.monotonic()
-            part = file.with_suffix(".part")
+            part = file.with_name(f"{file.name}.new")
             with suppress(OSError):  # a run doesn't end for that
                 part.write_text(json.dumps(info._asdict()), "utf-8")
                 part.replace(file)

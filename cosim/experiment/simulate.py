@@ -430,11 +430,12 @@ def check_jobs(scenario: Scenario) -> None:
             )
     if not scenario.has_processes:
         return
+    beside = "processes" if scenario.live else "collectives that code carries"
     for key in ("scheduler", "queue"):
         if getattr(scenario, key) is not None:
-            raise ScenarioError(f"beside processes there is no {key}", location=scenario.locate(key))
+            raise ScenarioError(f"beside {beside} there is no {key}", location=scenario.locate(key))
     if scenario.fold == "always":
-        raise ScenarioError("beside processes every rank is simulated", location=scenario.locate("fold"))
+        raise ScenarioError(f"beside {beside} every rank is simulated", location=scenario.locate("fold"))
 
 
 def _live(
@@ -444,7 +445,8 @@ def _live(
     from cosim.experiment.live import live
 
     if engine == "reference":
-        raise ScenarioError("the reference engine has no processes", hint="build the kernel")
+        what = "processes" if scenario.live else "collectives that code carries"
+        raise ScenarioError(f"the reference engine has no {what}", hint="build the kernel")
     return live(
         scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress)
     )
@@ -500,6 +502,10 @@ def unchecked(scenario: Scenario, planner: Planner) -> list[str]:
         place = scenario.locate("collectives", collective) or scenario.name
         what = f"its data was not checked, so that it may not be an {collective} at all"
         said.append(f"{place}: {algorithm} is deadlock-free, but {what}: its messages carry no chunks")
+    for collective, algorithm in sorted(planner.unstated):
+        place = scenario.locate("collectives", collective) or scenario.name
+        what = f"so that it may not be an {collective} at all: it does not say what its messages carry"
+        said.append(f"{place}: of {algorithm} nothing was checked, {what} (checks_data)")
     return said
 
 

@@ -45,6 +45,7 @@ from cosim.files import located_yaml
 from cosim.files.trust import check_document
 from cosim.registry import Named, nearest
 from cosim.results.measures import MEASURES
+from cosim.results.quantities import QUANTITIES
 from cosim.spec import Spec
 from cosim.written import plain
 
@@ -54,7 +55,7 @@ Choices = dict[str, dict[str, Any]]
 """Label to settings."""
 OF_A_DESIGN = (
     *("objective", "constraints", "cost", "fidelity"),
-    *("optimizer", "tolerance", "runs", "at_once"),
+    *("optimizer", "tolerance", "runs", "at_once", "what_if"),
 )
 """Keys that a sweep lacks and a design has."""
 
@@ -175,6 +176,11 @@ class Sweep(Spec):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
+            if name in QUANTITIES and name not in MEASURES:
+                raise ValueError(
+                    f"{name} is known of a design, not of a run: `cosim search` has it as an objective; "
+                    "with `optimizer: all` it runs every point"
+                )
             if name not in MEASURES:
                 raise ValueError(
                     f"there is no measure {name!r}{nearest(name, MEASURES)}\n"

@@ -10,17 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from cosim.engine.records import JobInfo
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.build import build
-from cosim.experiment.mistakes import scenario_error
+from cosim.experiment.mistakes import find_named
 from cosim.experiment.scenario import Scenario, load
 from cosim.experiment.simulate import simulate
 from cosim.files.folder import claimed, files_below, files_of, keep_others, written_whole
-from cosim.files.located_yaml import Document
-from cosim.registry import Named, name_of
+from cosim.registry import name_of
 from cosim.translation.contract import Format, Progress, no_progress
 from cosim.translation.loss_report import MOVED_STREAMS, LossReport
 from cosim.translation.source import Source
@@ -195,13 +192,7 @@ def find_format(to: str | Mapping[str, Any] | Format) -> Format:
     """
     if isinstance(to, Format):
         return to
-    value = dict(to) if isinstance(to, Mapping) else to
-    try:
-        found: Format = Named("cosim.formats").resolve(value)
-    except ValidationError as error:
-        raise scenario_error(error, Format, Document("format", value)) from None
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    found: Format = find_named("cosim.formats", Format, to)
     return found
 
 
@@ -224,6 +215,12 @@ def source_of(scenario: Scenario) -> Source:
         raise ScenarioError(
             "processes decide while a run goes on, which no other simulator can be told",
             location=scenario.locate("processes") or scenario.locate("jobs"),
+        )
+    if scenario.collectives.is_carried:
+        raise ScenarioError(
+            "code carries a collective while a run goes on, which no other simulator can be told",
+            location=scenario.locate("collectives"),
+            hint="name an algorithm that has a template: ring",
         )
     built = build(scenario)
     built.network.close()

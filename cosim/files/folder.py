@@ -234,7 +234,7 @@ def _end_swap(target: Path) -> None:
     if part.name.startswith(_WRITING):
         shutil.rmtree(part, ignore_errors=True)
     (target / SWAP).unlink(missing_ok=True)
-    for file in (MANIFEST, SWAP):
+    for file in (MANIFEST, SWAP, PROGRESS_FILE):
         _part_of(target / file).unlink(missing_ok=True)
 
 

@@ -13,6 +13,7 @@ import inspect
 import os
 import sys
 import sysconfig
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from typing import Any
 from cosim.files.folder import MANIFEST, SWAP
 
 _WRITES = os.O_WRONLY | os.O_RDWR
+_YOUNG_NS = 2 * 10**9
+"""A file that has changed since then may change again without another time: clocks of file systems tick."""
 _CACHES = (".nbi", ".nbc", ".pyc")
 """Files of compiled code, of a plug-in's too: any run may write them."""
 
@@ -62,7 +65,8 @@ class Reads:
 
     def changed_since(self, time_s: float) -> bool:
         """Whether a file that was read was written to since then (the wall's clock): which was read?"""
-        return any(path.stat().st_mtime > time_s for path in self._files() if path.is_file())
+        found = [path.stat() for path in self._files() if path.is_file()]
+        return any(max(about.st_mtime, about.st_ctime) > time_s for about in found)
 
     def _files(self) -> set[Path]:
         files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.own}
@@ -124,13 +128,20 @@ def state(path: Path) -> str:
             names = sorted(one.name for one in path.iterdir() if not one.name.startswith(hidden))
             return hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
         about = path.stat()
-        return _content(path, about.st_size, about.st_mtime_ns)
+        changed_ns = max(about.st_mtime_ns, about.st_ctime_ns)  # a file can be given any time but the latter
+        if time.time_ns() - changed_ns < _YOUNG_NS:
+            return _hash(path)
+        return _content(path, about.st_ino, about.st_size, changed_ns)
     except OSError:
         return ""
 
 
 @lru_cache(maxsize=100_000)
-def _content(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 - what tells that it changed
+def _content(path: Path, *known: int) -> str:  # noqa: ARG001 - what tells that it changed
+    return _hash(path)
+
+
+def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -10,6 +10,7 @@ from io import FileIO
 from pathlib import Path
 
 from cosim.errors import InputError, Location, WorkloadError
+from cosim.files.whole import whole_file
 
 MOST_RANKS = (1 << 19) - 1
 """Flow keys have 19 bits for a rank."""
@@ -156,7 +157,8 @@ def write_text(path: Path, text: str) -> Path:
         It can't be written.
     """
     try:
-        path.write_text(text, "utf-8", "backslashreplace")
+        with whole_file(path) as part:
+            part.write_text(text, "utf-8", "backslashreplace")
     except OSError as problem:
         raise InputError(
             f"can't be written: {problem.strerror or problem}", location=Location(str(path))

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from cosim.files.whole import whole_file
 from cosim.gpu import catalogue
 from cosim.gpu.collectives import CollectivesMeasured, measure_collectives, why_none
 from cosim.gpu.device_name import named_by_driver
@@ -186,7 +187,8 @@ def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measur
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
     """Write a table as YAML."""
-    path.write_text(yaml.safe_dump(table, sort_keys=False))
+    with whole_file(path) as part:
+        part.write_text(yaml.safe_dump(table, sort_keys=False))
 
 
 def _search(own: Sequence[Measurement], gpu: Gpu, dtype: DType, names: tuple[str, ...]) -> Gpu:

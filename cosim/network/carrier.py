@@ -18,7 +18,7 @@ _BELL = FlowGroup(0, flat_table([0], [0], [0]), np.zeros(1, np.int32), (1 << 62,
 
 
 @dataclass(eq=False)
-class Carrier:
+class HybridChild:
     """One of a hybrid's networks: how far it is, what it is to be given, and its flows under way.
 
     ``links`` are the whole's numbers of its links; ``shares``, ``left`` and ``running`` go by the caller's

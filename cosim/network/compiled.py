@@ -67,6 +67,7 @@ class CompiledNetwork(NetworkSimulator):
             queues=self.has_queues,
             rates=self.has_rates,
             live_changes=self.live_changes,
+            switch_ends=True,
             live_control=self.live_control,
         )
 

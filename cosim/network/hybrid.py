@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import CausalityError, NetworkError
-from cosim.network.carrier import Carrier
+from cosim.network.carrier import HybridChild
 from cosim.network.carriers import carriers_together
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.merged import (
@@ -77,7 +77,7 @@ class HybridNetwork(NetworkSimulator):
 
     def __init__(self, scale_up: NetworkSimulator, scale_out: NetworkSimulator) -> None:
         self.networks = (scale_up, scale_out)
-        self._children: tuple[Carrier, ...] = ()
+        self._children: tuple[HybridChild, ...] = ()
         self._closed = False
         self._granted = 0
         self._releaser = Releaser()
@@ -115,7 +115,7 @@ class HybridNetwork(NetworkSimulator):
             there, part = network.describe(), part_of(topology, links, role)
             numbers = np.flatnonzero(links)
             peeks = can_peek(network)
-            children.append(Carrier(network, role, numbers, peeks, there.dependent_flows, there.name))
+            children.append(HybridChild(network, role, numbers, peeks, there.dependent_flows, there.name))
             network.open(part, seed)
         if not any(child.peeks for child in children):
             names = " and ".join(child.name for child in children)
@@ -212,7 +212,7 @@ class HybridNetwork(NetworkSimulator):
 
     # -- time ----------------------------------------------------------------------------------------
 
-    def _round(self, limit: int) -> Iterator[tuple[Carrier, Completions]]:
+    def _round(self, limit: int) -> Iterator[tuple[HybridChild, Completions]]:
         """Let each network go as far as the others allow; ``_granted`` is where they are then."""
         busy = [child for child in self._children if child.running]
         if len(busy) == 1:
@@ -280,7 +280,7 @@ class HybridNetwork(NetworkSimulator):
         self._carriers[key] = table, carrier
         return carrier
 
-    def _share(self, table: FlowTable, child: Carrier, rows: Mask, released: bool) -> Share:
+    def _share(self, table: FlowTable, child: HybridChild, rows: Mask, released: bool) -> Share:
         """The same table for the same rows, for networks keep what they saw."""
         key = id(table), child.role, released, rows.tobytes()
         known = self._shares.get(key)
@@ -339,7 +339,7 @@ class HybridNetwork(NetworkSimulator):
 
     # -- completions out -----------------------------------------------------------------------------
 
-    def _completed(self, child: Carrier, done: Completions) -> tuple[Completions, int]:
+    def _completed(self, child: HybridChild, done: Completions) -> tuple[Completions, int]:
         """Completions in the caller's numbers, and the earliest that the caller may react to one."""
         index, bound, ended = np.empty(len(done), np.int64), NEVER, []
         for handle, at in _by_handle(done.handle):

@@ -41,6 +41,7 @@ def capabilities_of(one: NetworkSimulator, two: NetworkSimulator) -> Capabilitie
         queues=first.queues or second.queues,
         rates=first.rates and second.rates,
         live_changes=first.live_changes and second.live_changes,
+        switch_ends=first.switch_ends and second.switch_ends,
         live_control=first.live_control or second.live_control,
         link_changes=all(net.elsewhere or what.link_changes for net, what in ((one, first), (two, second))),
     )

@@ -44,6 +44,7 @@ class Capabilities:
     ``link_changes``: links fail, slow down and come back as the topology says.
     ``live_changes``: takes changes of links that were not known before, too, by ``change``.
     ``live_control``: takes other parameters of its congestion control, by ``tune``.
+    ``switch_ends``: takes flows that begin or end at switches.
     ``queues``, ``rates``: says at any instant how long queues of links are, how fast connections send.
     """
 
@@ -58,6 +59,7 @@ class Capabilities:
     rates: bool = False
     live_changes: bool = False
     live_control: bool = False
+    switch_ends: bool = False
 
 
 class Advance(NamedTuple):

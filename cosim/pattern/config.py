@@ -99,7 +99,10 @@ class CollectiveConfig(Spec):
     @property
     def is_carried(self) -> bool:
         """Whether code carries any of them while a run goes on."""
-        return any(getattr(self.choice(kind), "carried", False) for kind in Collective)
+        chosen = [self.choice(kind) for kind in Collective]
+        return any(
+            one.carried for all_of in chosen for one in (all_of if isinstance(all_of, tuple) else (all_of,))
+        )
 
     def on_hosts(self, hosts: HostShape) -> CollectiveConfig:
         """The section on a topology of such hosts: with their NICs, and, where GPUs have NVLinks of a data

@@ -20,6 +20,9 @@ message (``NCCL_P2P_LL_THRESHOLD``), Simple above. What reaches the network is w
   through its data in loops of ``buffer`` bytes on each rank; between two loops its pipeline drains, which
   takes ``loop_gap``.
 
+Where the topology names its ``fabric``, the estimate is current NCCL's (2.27 to 2.30, ``nccl_between``), and
+a step's latency between hosts holds up what waits for it, not what is sent next (``far_steps``).
+
 Between hosts, several rings (or pairs of trees) run at once, each entering a host at another GPU, so that all
 NICs carry data. Trees are double binary trees over hosts and chains inside, data cut in pieces that follow
 each other. Dimension 0 of the topology is the host; a group that is no grid of the topology's dimensions is
@@ -62,6 +65,8 @@ from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
 from cosim.pattern.halving_doubling import HalvingDoubling
+from cosim.pattern.nccl_between import between_us
+from cosim.pattern.nccl_chunks import LEAST_CHUNK, NVLS_CHANNELS
 from cosim.pattern.nccl_host import SYSTEMS, HostLaw, SystemName, system_of
 from cosim.pattern.nccl_nvls_tree import nvls_tree_template
 from cosim.pattern.nccl_pxn import pxn_all_to_all
@@ -69,11 +74,11 @@ from cosim.pattern.nccl_rings import ring_orders
 from cosim.pattern.nccl_tree import tree_template
 from cosim.pattern.nccl_tuning import (
     ALGORITHMS,
+    AMPERE,
     PROTOCOLS,
     Links,
     channel_bytes,
     estimate_us,
-    network_us,
     nvls_tree_us,
     pat_start_us,
 )
@@ -90,6 +95,7 @@ from cosim.pattern.ring import Rings
 from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
+from cosim.topology.fabrics import NamedFabric
 from cosim.topology.host_shape import HostShape
 from cosim.units import PS_PER_US
 
@@ -173,6 +179,9 @@ class Nccl(Algorithm):
     hosts: int = Field(
         1, ge=0, description="of the group, 0: one for each rank; found from the topology where it has hosts"
     )
+    fabric: NamedFabric | None = Field(
+        None, description="what messages between hosts cost; omitted: as the topology says"
+    )
     gpu_nics: int = Field(1, ge=1, le=64, description="NICs of each GPU; found from the topology")
     mesh: bool = Field(
         False,
@@ -192,6 +201,8 @@ class Nccl(Algorithm):
             found["nvlink_efficiency"] = 1.0
         elif self.system is None and not self.model_fields_set & _CALIBRATED:
             found["system"] = system_of(hosts.link_rate_bps)
+        if self.fabric is None:
+            found["fabric"] = hosts.fabric
         if hosts.gpus == 1 and "hosts" not in self.model_fields_set:
             found["hosts"] = 0
         if "gpu_nics" not in self.model_fields_set:
@@ -234,18 +245,22 @@ class Nccl(Algorithm):
         if collective in DIRECT:
             message = size_bytes // num_ranks if collective is Collective.ALL_TO_ALL else size_bytes
             return "direct", "LL" if message <= _LL_MOST else "Simple"
-        law, heads = self.law, max(self.heads(num_ranks // self.hosts), 1)
-        alone = self._may_pat(collective, num_ranks)
-        kind = None if law is None else law.generation
-        # A group has its own GPUs' NICs, not all of its hosts'.
-        nics = self.nics_of(num_ranks // self.hosts)
-        rates = self.nvlink_rate, self.network_rate * nics / (self.rails or nics)
-        links = Links(self.hosts, num_ranks, *rates, alone=alone, heads=heads, generation=kind)
+        law, links = self.law, self.links(num_ranks, alone=self._may_pat(collective, num_ranks))
+        alone, kind = links.alone, links.generation
+
+        def expected(algorithm: str, protocol: str) -> float:
+            if self.fabric is not None and kind is not None and self.hosts > 1:
+                declared_us = self.fabric.declared / PS_PER_US
+                return between_us(algorithm, protocol, collective, size_bytes, links, kind, declared_us)
+            if algorithm == "nvls_tree" and kind is not None:
+                return nvls_tree_us(size_bytes, links, kind)
+            return estimate_us(algorithm, protocol, collective, size_bytes, links)
+
         best: tuple[float, AlgorithmName, ProtocolName] | None = None
         if alone:
-            best = estimate_us("pat", "Simple", collective, size_bytes, links), "pat", "Simple"
-        elif law is not None and kind is not None and self._may_nvls_tree(law, collective, heads):
-            best = nvls_tree_us(size_bytes, links, kind, law.assumed_rate), "nvls_tree", "Simple"
+            best = expected("pat", "Simple"), "pat", "Simple"
+        elif law is not None and self._may_nvls_tree(law, collective, links.heads):
+            best = expected("nvls_tree", "Simple"), "nvls_tree", "Simple"
         if best is not None and self.algorithms is not None:
             return best[1:]
         for algorithm in ALGORITHMS:
@@ -256,10 +271,23 @@ class Nccl(Algorithm):
             for protocol in PROTOCOLS:
                 if protocol != (self.protocol or protocol):
                     continue
-                took = estimate_us(algorithm, protocol, collective, size_bytes, links)
+                took = expected(algorithm, protocol)
                 if best is None or took < best[0]:
                     best = took, algorithm, protocol
         return best[1:] if best else ("ring", self.protocol or "Simple")
+
+    def links(self, num_ranks: int, *, alone: bool = False) -> Links:
+        """What NCCL's estimates go by: of a group's own GPUs the NICs, not of all of its hosts'."""
+        law, local = self.law, num_ranks // self.hosts
+        kind = None if law is None else law.generation
+        if kind is None and law is not None and self.fabric is not None:
+            kind = AMPERE
+        nics, heads = self.nics_of(local), max(self.heads(local), 1)
+        nvlink_rate = self.nvlink_rate if law is None or self.hosts == 1 else law.assumed_rate * 8e6
+        network_rate = self.network_rate * nics / (self.rails or nics)
+        return Links(
+            self.hosts, num_ranks, nvlink_rate, network_rate, alone=alone, heads=heads, generation=kind
+        )
 
     def _may_pat(self, collective: Collective, num_ranks: int) -> bool:
         """Current NCCL, one rank on each of several hosts; other numbers of them than powers of two don't."""
@@ -344,12 +372,17 @@ class Nccl(Algorithm):
             template = HalvingDoubling().build(collective, num_ranks, size_bytes, costs)
             template = replace(template, name="nccl pat")
         elif algorithm == "nvls_tree":
-            step = round(network_us(algorithm, protocol) * PS_PER_US)
-            template = nvls_tree_template(num_ranks, size_bytes, hosts, heads, step, costs)
+            piece = NVLS_CHANNELS * wire.nvls_chunk(size_bytes, hosts)
+            template = nvls_tree_template(
+                num_ranks, size_bytes, hosts, heads, step_ps=wire.step_ps, piece_bytes=piece, costs=costs
+            )
         elif algorithm == "tree":
-            template = tree_template(num_ranks, size_bytes, hosts, self.nics_of(local), self.pieces, costs)
+            trees = 2 * self.nics_of(local)
+            pieces = self.pieces
+            if self.fabric is not None:
+                pieces = min(pieces, max(size_bytes // trees // LEAST_CHUNK, 1))
+            template = tree_template(num_ranks, size_bytes, hosts, trees // 2, pieces, costs)
             if self.gpu_nics > 1:  # both trees of a pair take one NIC
-                trees = 2 * self.nics_of(local)
                 template = replace(template, channel=(template.chunk % trees // 2).astype(np.int32))
         else:
             rings = self._rings(num_ranks, hosts, costs, reverse=reverse)

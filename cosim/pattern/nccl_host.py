@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cosim.pattern.nccl_chunks import nvls_chunk
 from cosim.pattern.nccl_tuning import BLACKWELL, HOPPER, PROTOCOLS, Generation, Links, estimate_us
 from cosim.pattern.template import Collective
 
@@ -32,6 +33,8 @@ _HOPPER_RATE, _BLACKWELL_RATE = 300e3, 600e3
 """``assumed_rate`` of a generation's GPUs is at least this."""
 _NVLS_RANKS = 8
 """Fewer GPUs than these take a ring on the measured systems."""
+_NVLS_CHUNK = 64 << 10
+"""A channel's chunk of the large all-reduces that were measured on so many GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +122,10 @@ class HostLaw:
 
     # -- a ring, or the switch -------------------------------------------------------------------------
 
-    def start_us(self, way: HostWay, size_bytes: int) -> float:
+    def start_us(self, way: HostWay, ranks: int, size_bytes: int) -> float:
         """From the last arrival to the first byte."""
         if way == "nvls":
-            return self.nvls_start
+            return self.nvls_start_us(ranks, size_bytes)
         if way == "LL":
             return self.ll_start
         return self.ll128_start if way == "LL128" else self.start + _grown(self.growth, size_bytes)
@@ -167,12 +170,22 @@ class HostLaw:
         """A ring alone."""
         steps = (2 if collective is Collective.ALL_REDUCE else 1) * (ranks - 1)
         rate = self.link_rate * self.data_per_wire(way, collective, ranks, size_bytes, number_bytes)
-        ends = self.start_us(way, size_bytes) + self.drain_us(way, collective, ranks, size_bytes)
+        ends = self.start_us(way, ranks, size_bytes) + self.drain_us(way, collective, ranks, size_bytes)
         return ends + steps * (self.hop_us(way) + size_bytes / ranks / rate)
+
+    def nvls_start_us(self, ranks: int, size_bytes: int) -> float:
+        """Of an all-reduce that the switch adds up: as it was measured on up to eight GPUs, beyond those in
+        proportion to what all have in their first chunks, which fill the switch before anything comes back.
+        """
+        if ranks <= _NVLS_RANKS:
+            return self.nvls_start
+        chunk = nvls_chunk(size_bytes, ranks)
+        return max(self.nvls_start, self.nvls_start * ranks * chunk / (_NVLS_RANKS * _NVLS_CHUNK))
 
     def nvls_us(self, ranks: int, size_bytes: int) -> float:
         """An all-reduce that the switch adds up."""
-        return self.nvls_start + (1 + 1 / ranks) * size_bytes / (self.link_rate * self.nvls_efficiency)
+        rate = self.link_rate * self.nvls_efficiency
+        return self.nvls_start_us(ranks, size_bytes) + (1 + 1 / ranks) * size_bytes / rate
 
     # -- straight to each peer -------------------------------------------------------------------------
 

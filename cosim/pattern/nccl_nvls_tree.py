@@ -22,17 +22,17 @@ from cosim.pattern.nccl_tree import rank_parents
 from cosim.pattern.pieces import Pieces
 from cosim.pattern.template import COPY, REDUCE, Collective, Template
 
-_PIECE = 1 << 20
-"""Bytes of a head's piece: 16 channels of 64 KiB (``nvlsTreeMaxChunkSize``)."""
 _PIECES = 64
 """No more pieces than these."""
 
 
 def nvls_tree_template(
-    num_ranks: int, size_bytes: int, hosts: int, heads: int, step_ps: int, costs: Costs
+    num_ranks: int, size_bytes: int, hosts: int, heads: int, *, step_ps: int, piece_bytes: int, costs: Costs
 ) -> Template:
-    """An all-reduce; ``step_ps``: from a message between hosts to what follows it."""
-    pieces = min(max(size_bytes // (heads * _PIECE), 1), _PIECES)
+    """An all-reduce; ``step_ps``: from a message between hosts to what follows it; ``piece_bytes``: of a
+    head's piece.
+    """
+    pieces = min(max(size_bytes // (heads * piece_bytes), 1), _PIECES)
     chunks = 2 * heads * pieces
     message = costs.share(size_bytes, chunks)
     piece = Pieces(num_ranks, in_order=True)

@@ -56,7 +56,7 @@ class Generation:
     ll, ring_ll128, tree_ll128, tree
         Most that LL carries (``llMaxBws``, Intel CPUs); a channel of a ring by LL128, of a tree by LL128, of
         a tree (``perChMaxRingLL128Bws``, ``perChMaxTreeLL128Bws``, ``perChMaxTreeBws``).
-    nvls_efficiency, nvls_head, nvls_tree
+    nvls_efficiency, head, nvls_tree
         Part of its rate that NVLS reaches; most of a head, by search (``speedArrayInter``) and in a tree
         (``perChMaxNVLSTreeBws``).
     corrected
@@ -68,11 +68,14 @@ class Generation:
     tree_ll128: tuple[float, float]
     tree: tuple[float, float]
     nvls_efficiency: float
-    nvls_head: float
+    head: float
     nvls_tree: tuple[float, float]
     corrected: bool
 
 
+AMPERE = Generation(
+    (39e3, 20.4e3), 20e3, (20e3, 20e3), (23.6e3, 17.8e3), 0.0, 48e3, (0.0, 0.0), corrected=False
+)
 HOPPER = Generation(
     (39e3, 20.4e3), 36.7e3, (36.7e3, 29e3), (41.4e3, 36e3), 0.85, 48e3, (57.7e3, 45.5e3), corrected=False
 )
@@ -101,6 +104,14 @@ class Links:
     heads: int = 1
     generation: Generation | None = None
 
+    @property
+    def channels(self) -> int:
+        """One for each head, or two."""
+        if self.generation is AMPERE:
+            return self.heads
+        split = self.heads <= _FEW_CHANNELS or self.network_rate / 8e6 / self.heads > _FAST_CHANNEL
+        return self.heads * (2 if split else 1)
+
     def limited(self, algorithm: str, protocol: str, rate: float) -> float:
         """No more than the generation's limits, B/us."""
         kind = self.generation
@@ -109,8 +120,7 @@ class Links:
         more = int(self.hosts > 2)
         if protocol == "LL":
             return min(rate, kind.ll[more])
-        split = self.heads <= _FEW_CHANNELS or self.network_rate / 8e6 / self.heads > _FAST_CHANNEL
-        channels = self.heads * (2 if split else 1)
+        channels = self.channels
         if algorithm == "ring":
             return min(rate, channels * kind.ring_ll128) if protocol == "LL128" else rate
         rate = min(rate, channels * kind.tree[more])
@@ -157,9 +167,7 @@ def estimate_us(
     ranks, hosts = links.ranks, links.hosts
     bus = (links.nvlink_rate if hosts == 1 else links.network_rate) / 8e6
     if algorithm == "pat":
-        steps = (hosts.bit_length() - 1) * _PAT_STEP_US
-        whole = size_bytes * (ranks if collective is Collective.ALL_GATHER else 1)
-        return pat_start_us(ranks) + steps + whole / (bus * _PAT_RATIO)
+        return pat_us(collective, size_bytes, links)
     inside, across = _NVLINK_US[algorithm][number], _NETWORK_US[algorithm][number]
     if algorithm == "ring":
         if links.alone:
@@ -178,17 +186,31 @@ def estimate_us(
         return latency + total * both * ranks_moved / rate
     depth = (hosts - 1).bit_length()
     latency = _BASE_US["tree"][number] + 2 * ((ranks // hosts - 1) * inside + depth * across)
+    rate = links.limited("tree", protocol, bus * _TREE_RATIO[protocol])
+    return latency + 2 * size_bytes / (rate * tree_reaches(protocol, size_bytes))
+
+
+def tree_reaches(protocol: str, size_bytes: int) -> float:
+    """The part of its rate that NCCL expects a tree to reach."""
     reaches = _TREE_REACHES[protocol]
     power = (size_bytes >> 6).bit_length() - 1
-    tenths = reaches[power] if 0 <= power < len(reaches) else 10
-    return latency + 20 * size_bytes / (links.limited("tree", protocol, bus * _TREE_RATIO[protocol]) * tenths)
+    return reaches[power] / 10 if 0 <= power < len(reaches) else 1.0
 
 
-def nvls_tree_us(size_bytes: int, links: Links, kind: Generation, assumed_rate: float) -> float:
-    """Microseconds that NCCL expects of an NVLS tree; ``assumed_rate``: of a GPU's NVLinks, B/us."""
+def pat_us(collective: Collective, size_bytes: int, links: Links, more_us: float = 0.0) -> float:
+    """Microseconds that NCCL expects of PAT; ``more_us``: of a step, by the network's plug-in."""
+    steps = (links.hosts.bit_length() - 1) * (_PAT_STEP_US + more_us / 3.5)
+    whole = size_bytes * (links.ranks if collective is Collective.ALL_GATHER else 1)
+    return pat_start_us(links.ranks) + steps + whole / (links.network_rate / 8e6 * _PAT_RATIO)
+
+
+def nvls_tree_us(size_bytes: int, links: Links, kind: Generation) -> float:
+    """Microseconds that NCCL expects of an NVLS tree."""
     heads, more = links.heads, int(links.hosts > 2)
     # A head reads and sends its share, and its own link carries all others' as well.
-    inside = min(assumed_rate / (heads + 1), kind.nvls_head) * kind.nvls_efficiency * (heads - 1) / heads * 2
+    inside = (
+        min(links.nvlink_rate / 8e6 / (heads + 1), kind.head) * kind.nvls_efficiency * (heads - 1) / heads * 2
+    )
     across = links.network_rate / 8e6 / heads * (1 if more else 2)
     bus = heads * min(inside, across, kind.nvls_tree[more])
     power = (size_bytes >> 6).bit_length() - 1

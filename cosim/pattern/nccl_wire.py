@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.pattern.costs import Costs
+from cosim.pattern.far_steps import with_steps
+from cosim.pattern.nccl_between import network_limit
+from cosim.pattern.nccl_chunks import IN_FLIGHT, NVLS_CHANNELS, nvls_tree_chunk
 from cosim.pattern.nccl_host import HostLaw, HostWay
 from cosim.pattern.nccl_tuning import network_us, nvlink_us
 from cosim.pattern.template import Collective, Template
@@ -45,18 +48,57 @@ class Wire:
         between = template.src // self.local != template.dst // self.local
         message = template.src != template.dst
         data = DATA_PER_WIRE[self.protocol]
-        share = np.where(between, spec.network_efficiency, self._inside()) * data
+        share = np.where(between, self._between(data, template.num_ranks, size_bytes), self._inside() * data)
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)
         _, inside = self._without_links(0, round(nvlink_us(self.algorithm, self.protocol) * PS_PER_US))
-        across = round(network_us(self.algorithm, self.protocol) * PS_PER_US)
-        if self.algorithm == "nvls_tree":  # its rows wait for themselves
-            across = 0
+        across = 0 if self.algorithm == "nvls_tree" else self.step_ps  # its rows wait for themselves
+        # Of a named fabric, messages that follow each other don't wait for each other's latency.
+        later, across = (0, across) if spec.fabric is None else (across, 0)
         delay = template.delay_ps + np.where(message, np.where(between, across, inside), 0)
         whole = whole_bytes(template.collective, template.num_ranks, size_bytes)
         delay[_first(template)] += spec.start_ps(self.algorithm, self.protocol, template.num_ranks, whole)
         if law is None and self.algorithm == "ring" and template.collective is not Collective.BROADCAST:
             delay[int(template.block_row[-2]) :] += self._gaps(template, size_bytes)
-        return replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+        drained = self._drain(size_bytes, template.num_ranks // self.local)
+        delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
+        template = replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+        return with_steps(template, message & between, later)
+
+    @property
+    def step_ps(self) -> int:
+        """Latency of a step between hosts."""
+        more = 0 if self.spec.fabric is None else self.spec.fabric.step
+        return round(network_us(self.algorithm, self.protocol) * PS_PER_US) + more
+
+    def nvls_chunk(self, size_bytes: int, hosts: int) -> int:
+        """Bytes of a channel's chunk of an NVLS tree; on a fabric that nobody named it is always the same."""
+        heads = self.spec.heads(self.local)
+        return 64 << 10 if self.spec.fabric is None else nvls_tree_chunk(size_bytes, hosts, heads)
+
+    def _between(self, data: float, ranks: int, size_bytes: int) -> float:
+        """Bytes of data for each byte that a NIC carries."""
+        spec = self.spec
+        if spec.fabric is None or "network_efficiency" in spec.model_fields_set:
+            return spec.network_efficiency * data
+        links = spec.links(ranks)
+        if links.generation is None or self.algorithm not in ("ring", "tree"):
+            return spec.fabric.rate * data
+        most = network_limit(self.algorithm, self.protocol, size_bytes, links, links.generation)
+        return min(spec.fabric.rate * data, most / (links.network_rate / 8e6))
+
+    def _drain(self, size_bytes: int, hosts: int) -> float:
+        """Microseconds that an NVLS tree takes beside: until ``IN_FLIGHT`` chunks are under way
+        NICs and switches wait for each other.
+        """
+        spec, law = self.spec, self.spec.law
+        if spec.fabric is None or law is None or self.algorithm != "nvls_tree":
+            return 0.0
+        heads = spec.heads(self.local)
+        piece = NVLS_CHANNELS * self.nvls_chunk(size_bytes, hosts)
+        nic = spec.network_rate / (spec.rails or heads) / 8e6 * spec.fabric.rate
+        across = piece / nic * (1 if hosts == 2 else 2)
+        inside = (1 + 1 / self.local) * heads * piece / (law.link_rate * law.nvls_efficiency)
+        return min(-(-size_bytes // (heads * piece)), IN_FLIGHT) * min(across, inside)
 
     def _inside(self) -> float:
         """Bytes of data for each byte that a link inside a host carries, where there are several hosts."""
@@ -81,7 +123,7 @@ class Wire:
             drained = law.direct_drain_us(way, each) if kind is Collective.ALL_TO_ALL else 0.0
         else:
             share = law.data_per_wire(way, kind, ranks, whole, self.spec.number_bytes)
-            start, hop = law.start_us(way, whole), law.hop_us(way)
+            start, hop = law.start_us(way, ranks, whole), law.hop_us(way)
             drained = law.drain_us(way, kind, ranks, whole)
         message = template.src != template.dst
         size = np.where(message, np.ceil(template.bytes / share), 0).astype(np.int64)

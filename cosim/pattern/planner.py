@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from pydantic import ValidationError
 
 from cosim.answers import check_answer
 from cosim.context import HERE, Context
@@ -61,6 +62,8 @@ class Planner:
         self._templates: dict[tuple[object, ...], Template] = {}
         self.unchecked: set[tuple[str, str]] = set()
         """(Collective, template) of what was planned, but of whose data nothing is proved."""
+        self.unstated: set[tuple[str, str]] = set()
+        """The same of code that carries a collective, and doesn't say what its messages carry."""
         self._proved: set[tuple[object, ...]] = set()
         """What was read from files and proved."""
 
@@ -120,8 +123,11 @@ class Planner:
         try:
             chosen = one_algorithm(algorithm, self.context.base)
         except ValueError as error:
-            raise AlgorithmError(f"{collective}: {error}") from None
-        return Planner(config.model_copy(update={collective: chosen}), self.context, hosts, self._topology)
+            said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            raise AlgorithmError(f"{collective}: {said.removeprefix('Value error, ')}") from None
+        other = Planner(config.model_copy(update={collective: chosen}), self.context, hosts, self._topology)
+        other.unchecked, other.unstated = self.unchecked, self.unstated
+        return other
 
     def _make(
         self,
@@ -179,7 +185,7 @@ class Planner:
         """The plan of what code carries."""
         algorithm.check(collective, num_ranks)
         if not algorithm.checks_data:
-            self.unchecked.add((collective.value, algorithm.name))
+            self.unstated.add((collective.value, algorithm.name))
         return Plan(collective, num_ranks, size_bytes, algorithm.name, (), 1, 1, turn, algorithm)
 
     def _phases(

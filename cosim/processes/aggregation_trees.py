@@ -47,16 +47,16 @@ def aggregation_trees(topology: Topology, endpoints: tuple[int, ...], count: int
     if not cost:
         names = ", ".join(topology.node_names[one] for one in endpoints[:4])
         raise AlgorithmError(
-            f"in_network: {topology.name} has no switch that {names}{' ...' if endpoints[4:] else ''} all reach",
-            hint="it needs a fabric with switches: leaf_spine, fat_tree, switch, hosts",
+            f"in_network: {topology.name} has no switch that {names}{', ...' * bool(endpoints[4:])} reach",
+            hint="it needs a fabric with switches: switch, leaf_spine, fat_tree, or hosts with an NVSwitch",
         )
     least = min(cost.values())
     roots = [switch for switch in switches if cost.get(switch) == least]
     if count > len(roots):
         names = ", ".join(topology.node_names[one] for one in roots[:8])
         raise AlgorithmError(
-            f"in_network: trees: {count}, but {topology.name} has {len(roots)} switches that are nearest to all "
-            f"of these {len(endpoints)} ranks: {names}",
+            f"in_network: trees: {count}, but {topology.name} has {len(roots)} switches that are nearest to "
+            f"all of these {len(endpoints)} ranks: {names}",
             hint=f"trees: {len(roots)} or less",
         )
     return [_tree(topology, endpoints, root, number) for number, root in enumerate(roots[:count])]
@@ -91,7 +91,7 @@ def _tree(topology: Topology, endpoints: tuple[int, ...], root: int, channel: in
             if node in ahead:
                 break
             ahead[node] = int(topology.link_dst[link])
-    comes = {node: 0 for node in ahead.values()}
+    comes = dict.fromkeys(ahead.values(), 0)
     for node in ahead.values():
         comes[node] += 1
     adds = {node for node, count in comes.items() if count > 1} | {root}

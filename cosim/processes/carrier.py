@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from simpy.events import Event
 
-from cosim.errors import AlgorithmError
+from cosim.errors import AlgorithmError, InputError
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.template import Collective, Template
@@ -60,6 +60,20 @@ class Carrier(Algorithm):
     def carry(self, sim: Simulation, collective: Carried) -> Generator[Event, Any, Any]:
         """The process that carries one collective; it begins when the group's first rank comes to it."""
 
+    def prove(self, collective: Collective, num_ranks: int, size_bytes: int, *, root: int = 0) -> str:
+        """See :meth:`Algorithm.prove`: it can't be proved but in a run.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        del collective, num_ranks, size_bytes, root
+        raise InputError(
+            f"{self.name} gives its messages while a run goes on, which proves what they carry",
+            hint="a run's notes say what it could not prove",
+        )
+
     def build(
         self,
         collective: Collective,
@@ -82,7 +96,7 @@ class Carrier(Algorithm):
         self.check(collective, num_ranks)
         raise AlgorithmError(
             f"{self.name} gives its messages while a run goes on: there is no list of them beforehand",
-            hint="it carries whole groups of a run; it can't be one of a list, be exported, or be proved alone",
+            hint="it carries whole groups of a run; it can't be one of a list, nor exported",
         )
 
 
@@ -180,8 +194,8 @@ class Carried:
         src, dst
             Nodes: endpoints, or switches of topologies whose routing goes by tables.
         part
-            First byte, and first byte behind it, of the data of all ranks: of a buffer of ``size_bytes`` where
-            all have the same; where each has its own (all-gather, all-to-all) rank p's begins at
+            First byte, and first byte behind it, of the data of all ranks: of a buffer of ``size_bytes``
+            where all have the same; where each has its own (all-gather, all-to-all) rank p's begins at
             ``p * size_bytes``.
         channel
             What is sent from one node to another on one channel goes in order.
@@ -222,7 +236,9 @@ class Carried:
             It has not come yet, was through before, or does not have it.
         """
         if position not in self._left:
-            raise AlgorithmError(f"{self._name}: position {position} is through twice, or is none of the group")
+            raise AlgorithmError(
+                f"{self._name}: position {position} is through twice, or is none of the group"
+            )
         if self._ledger is not None and (wrong := self._ledger.lacks(position)):
             raise AlgorithmError(f"{self._name}: {self.kind.value}: rank {self.ranks[position]} {wrong}")
         self._left.discard(position)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cosim.engine.programs import COLLECTIVES
-from cosim.errors import AlgorithmError
+from cosim.errors import AlgorithmError, NetworkError
 from cosim.processes.carrier import Carried, Carrier
 from cosim.processes.waiting import WorkEvent
 
@@ -23,6 +23,8 @@ class Carrying:
         self.shared: dict[object, Any] = {}
         """What carriers keep for the whole run."""
         self._engine, self._driver = replay.engine, replay.driver
+        there = replay.network.describe()
+        self._network_name, self._switch_ends = there.name, there.switch_ends
         self._engine.groups.carries = True
         self._under_way: dict[int, Carried] = {}
 
@@ -63,10 +65,20 @@ class Carrying:
         return carried
 
     def send(self, of: Carried, met: int, src: int, dst: int, size: int, channel: int) -> WorkEvent:
-        """Start a flow of a collective now."""
-        ticket = self._driver.carry(
-            of.job, met, src, dst, size, channel, min(of.ranks), of.num_messages
-        )
+        """Start a flow of a collective now.
+
+        Raises
+        ------
+        NetworkError
+            The network has no flows that begin or end at switches.
+        """
+        if max(src, dst) >= self.topology.num_endpoints and not self._switch_ends:
+            switch = self.topology.node_names[max(src, dst)]
+            raise NetworkError(
+                f"{self._network_name} takes flows between endpoints, and one begins or ends at {switch}; "
+                "the networks of this process take it"
+            )
+        ticket = self._driver.carry(of.job, met, src, dst, size, channel, min(of.ranks), of.num_messages)
         names = self.topology.node_names
         return self.sim.work(ticket, (size, "bytes of", of.kind.value, "from", names[src], "to", names[dst]))
 

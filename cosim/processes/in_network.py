@@ -1,18 +1,18 @@
 """In-network aggregation: switches add up what ranks send, and send everybody the sum.
 
-A rank sends its data in chunks of ``slot_size``. A switch keeps a slot for a chunk from when its first rank's
-comes until all have; then it sends the sum down. A rank has ``slots`` chunks on the way: it sends chunk k +
-slots when result k is back (SwitchML: Sapio et al., NSDI 2021, arXiv 1903.06701). Switches on the way to the
-root add up what comes from below, so that one copy goes up each link; ``trees`` share the data equally, each
-with a root and slots of its own (PANAMA: Gebara et al., MLSys 2021). With a ``pool`` all jobs share a switch's
-slots by hash: a chunk whose slot is taken goes to an endpoint, the ``server``, which adds up (ATP: Lao et al.,
-NSDI 2021).
+A rank sends its data in chunks of ``slot_size``. A switch keeps a slot for a chunk from when its first
+rank's comes until all have; then it sends the sum down. A rank has ``slots`` chunks on the way: it sends
+chunk k + slots when result k is back (SwitchML: Sapio et al., NSDI 2021, arXiv 1903.06701). Switches on the
+way to the root add up what comes from below, so that one copy goes up each link. ``trees`` share the data
+equally, each with a root and slots of its own (PANAMA: Gebara et al., MLSys 2021). With a ``pool`` all jobs
+share the slots of a switch by hash: a chunk whose slot is taken goes to an endpoint, the ``fallback``, which
+adds up (ATP: Lao et al., NSDI 2021).
 
-What is sent is not each chunk, but trains: as many chunks as there are slots, as a first chunk, a last one
-and what is between. A switch sends on what is between while it comes in. This is exact to the picosecond, up to
-the rounding of each message, where a link that a tree takes has the same rate for all the time that a train
-takes: chunk k + slots leaves when result k is back, or when the link has sent all before it. Where rates
-change within a train a rank may be ahead of its window, by one train at most.
+Chunks are not sent one by one, but as trains. A train has as many chunks as there are slots: its first chunk,
+its last one, and what is between. A switch sends on what is between while it comes in. This is exact, up to
+the rounding of each message to a picosecond, where no link changes its rate within a train: then chunk k +
+slots leaves when result k is back, or when the link has sent all before it. Where other traffic comes in,
+a rank may be ahead of its window, by one train at most.
 
 Not modelled: losses and retransmissions, the time that a switch takes to add, and quantising.
 """
@@ -20,7 +20,9 @@ Not modelled: losses and retransmissions, the time that a switch takes to add, a
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, ClassVar, Literal
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -49,24 +51,25 @@ class InNetwork(Carrier):
     slot_size: SizeBytes = Field(1024, gt=0, description="of a chunk")
     trees: int = Field(1, ge=1, le=1024, description="with a root each, which share the data equally")
     pool: int | None = Field(
-        None, ge=1, le=1 << 20, description="slots of a switch, shared by all jobs by hash; omitted: each has its own"
+        None,
+        ge=1,
+        le=1 << 20,
+        description="slots of a switch, shared by all jobs by hash; omitted: each has its own",
     )
-    fallback: Literal["server"] = Field(
-        "server", description="who adds up a chunk whose slot of the pool is taken"
-    )
-    server: str | None = Field(
-        None, description="that endpoint; omitted: the first that no job is on"
+    fallback: str = Field(
+        "server",
+        description="endpoint that adds up a chunk whose slot is taken; server: the first that no job is on",
     )
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Of a server, without a pool."""
-        given = sorted({"fallback", "server"} & self.model_fields_set) if self.pool is None else []
-        return [(key, "each job has slots of its own (no pool), and no slot is ever taken") for key in given]
+        """Of a fallback, without a pool."""
+        idle = self.pool is None and "fallback" in self.model_fields_set
+        return [("fallback", "each job has slots of its own (no pool), and none is ever taken")] * idle
 
     def carry(self, sim: Simulation, collective: Carried) -> Generator[Event, Any, Any]:
         """See :class:`~cosim.processes.carrier.Carrier`."""
         key = "in_network", self, collective.job, collective.ranks
-        group: _Group = collective.shared(key, lambda: _Group(self, sim, collective))
+        group: _SlotGroup = collective.shared(key, lambda: _SlotGroup(self, sim, collective))
         # Those of one group follow each other: they use the same slots.
         before, group.last = group.last, sim.event()
         mine = group.last
@@ -78,7 +81,7 @@ class InNetwork(Carrier):
         mine.succeed()
 
 
-class _Group:
+class _SlotGroup:
     """What all collectives of a group have in common: its trees, and those of its servers."""
 
     def __init__(self, spec: InNetwork, sim: Simulation, collective: Carried) -> None:
@@ -109,13 +112,13 @@ class _Group:
 def _server(spec: InNetwork, sim: Simulation, topology: Topology, ends: tuple[int, ...]) -> int:
     """The endpoint that adds up what has no slot."""
     names = topology.node_names[: topology.num_endpoints]
-    if spec.server is not None:
-        if spec.server not in names:
-            raise AlgorithmError(f"in_network: server: {topology.name} has no endpoint {spec.server!r}")
-        found = names.index(spec.server)
+    if spec.fallback in names:
+        found = names.index(spec.fallback)
         if found in ends:
-            raise AlgorithmError(f"in_network: server: a rank of the group is on {spec.server}")
+            raise AlgorithmError(f"in_network: fallback: a rank of the group is on {spec.fallback}")
         return found
+    if spec.fallback != "server":
+        raise AlgorithmError(f"in_network: fallback: {topology.name} has no endpoint {spec.fallback!r}")
     for one in sim.free_endpoints().tolist():
         if one not in ends:
             return int(one)
@@ -137,13 +140,13 @@ class _Train:
     between, and its last, none of them empty.
     """
 
-    __slots__ = ("come", "next_", "parts", "way")
+    __slots__ = ("come", "parts", "way")
 
     def __init__(self, way: _Way, begin: int, end: int, slot_size: int) -> None:
         self.way = way
         first, last = min(begin + slot_size, end), max(begin, end - ((end - begin - 1) % slot_size + 1))
         cuts = [begin, first, max(first, last), end]
-        self.parts = [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        self.parts = [(a, b) for a, b in pairwise(cuts) if a < b]
         self.come: dict[tuple[int, bool], int] = {}
         """Of each node and of first or last parts: how many have come to it."""
 
@@ -160,17 +163,17 @@ class _Way:
 class _Aggregation:
     """One all-reduce. Messages are followed by callbacks, of which there are many: not a process for each."""
 
-    def __init__(self, sim: Simulation, collective: Carried, group: _Group) -> None:
+    def __init__(self, sim: Simulation, collective: Carried, group: _SlotGroup) -> None:
         self.sim, self.collective, self.group = sim, collective, group
         self.over = sim.event()
         spec, size = group.spec, collective.size_bytes
         chunks = -(-size // spec.slot_size)
-        self.streams: list[_Stream] = []
+        self.streams: list[_TreeStream] = []
         for number, tree in enumerate(group.trees):
             first, last = (chunks * k // spec.trees for k in (number, number + 1))
             if first < last:
                 begin, end = first * spec.slot_size, min(last * spec.slot_size, size)
-                self.streams.append(_Stream(self, number, tree, begin, end))
+                self.streams.append(_TreeStream(self, number, tree, begin, end))
         self.left = {
             position: sum(stream.num_trains for stream in self.streams)
             for position in range(collective.num_ranks)
@@ -183,9 +186,9 @@ class _Aggregation:
             if arrival.callbacks is None:
                 self._enter(position)
             else:
-                arrival.callbacks.append(lambda _, position=position: self._enter(position))
+                arrival.callbacks.append(partial(self._enter, position))
 
-    def _enter(self, position: int) -> None:
+    def _enter(self, position: int, _: Event | None = None) -> None:
         for stream in self.streams:
             stream.enter(position)
         if not self.streams:
@@ -203,12 +206,10 @@ class _Aggregation:
             self.over.succeed()
 
 
-class _Stream:
+class _TreeStream:
     """What goes through one tree: trains of ``slots`` chunks, bytes ``begin`` to ``end`` of the data."""
 
-    def __init__(
-        self, of: _Aggregation, number: int, tree: AggregationTree, begin: int, end: int
-    ) -> None:
+    def __init__(self, of: _Aggregation, number: int, tree: AggregationTree, begin: int, end: int) -> None:
         self.of, self.number, self.begin, self.end = of, number, begin, end
         group, collective = of.group, of.collective
         self.ends = collective.endpoints
@@ -327,9 +328,9 @@ class _Stream:
             streams = part not in (train.parts[0], train.parts[-1])
             sent = self.of.collective.send(node, child, part, channel=train.way.channel, streams=streams)
             assert sent.callbacks is not None
-            sent.callbacks.append(lambda _, child=child: self._come_down(number, train, child, part))
+            sent.callbacks.append(partial(self._come_down, number, train, child, part))
 
-    def _come_down(self, number: int, train: _Train, node: int, part: tuple[int, int]) -> None:
+    def _come_down(self, number: int, train: _Train, node: int, part: tuple[int, int], _: Event) -> None:
         """A part of the result has come to a switch, which sends it on, or to a rank."""
         if node not in self.position:
             self._down_from(number, train, node, part)

@@ -21,7 +21,7 @@ Part = tuple[int, int, int]
 """First byte, first byte behind it, and whose data it is: a bit for each rank."""
 
 
-class Bytes:
+class ByteMasks:
     """Sets of ranks by byte: ``masks[k]`` from ``starts[k]`` on, until the next."""
 
     def __init__(self) -> None:
@@ -54,14 +54,14 @@ class Ledger:
 
     def __init__(self, kind: Collective, size_bytes: int, root: int, endpoints: Sequence[int]) -> None:
         self._kind, self._size, self._root, self._endpoints = kind, size_bytes, root, endpoints
-        self._gathered: dict[int, Bytes] = {}
-        self._results: dict[int, Bytes] = {}
+        self._gathered: dict[int, ByteMasks] = {}
+        self._results: dict[int, ByteMasks] = {}
         self._streamed: dict[tuple[int, bool], list[tuple[int, int, int]]] = {}
         self._twice = ""
         for position, node in enumerate(endpoints):
             begin, end = self._own(position)
             if begin < end:
-                self._gathered.setdefault(node, Bytes()).write(begin, end, 1 << position)
+                self._gathered.setdefault(node, ByteMasks()).write(begin, end, 1 << position)
 
     def _own(self, position: int) -> tuple[int, int]:
         """Bytes that a rank has at first."""
@@ -108,13 +108,15 @@ class Ledger:
             for first, last, has in self._read(node, begin, end, adds=False):
                 if has != due:
                     missing, more = due & ~has, has & ~due
-                    what = f"lack what {_some(missing)} had" if missing else f"have {_some(more)} in them, too"
+                    what = (
+                        f"lack what {_some(missing)} had" if missing else f"have {_some(more)} in them, too"
+                    )
                     return f"is through, but its bytes {first} to {last} {what}"
         return ""
 
     def _read(self, node: int, begin: int, end: int, *, adds: bool) -> Iterator[Part]:
         """What a node would send: what it has gathered, or a result, where it has one."""
-        gathered = self._gathered.setdefault(node, Bytes())
+        gathered = self._gathered.setdefault(node, ByteMasks())
         if adds or node not in self._results:
             yield from gathered.read(begin, end)
             return
@@ -125,7 +127,7 @@ class Ledger:
                 yield from gathered.read(first, last)
 
     def _come(self, node: int, parts: Sequence[Part], *, adds: bool) -> None:
-        into = (self._gathered if adds else self._results).setdefault(node, Bytes())
+        into = (self._gathered if adds else self._results).setdefault(node, ByteMasks())
         for begin, end, mask in parts:
             if not adds:
                 into.write(begin, end, mask)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,13 @@ from cosim.processes.carrying import Carrying
 from cosim.processes.held import HeldJobs
 from cosim.processes.jobs import RunningJob
 from cosim.processes.links import LiveLink, LiveLinks
+from cosim.processes.unsteady import frames_of, unsteady
 from cosim.processes.waiting import NumberedProcess, Outcome, WorkEvent, who_waits
 from cosim.processes.work import End, RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.topology.pinned import PinnedPaths
-from cosim.units import NEVER, parse_time
+from cosim.units import NEVER, TOO_LATE, parse_time
 from cosim.workload.millionths import scaled
 
 OWN = "processes"
@@ -94,13 +96,16 @@ class Simulation(CoSimEnvironment, RankWork):
         self._times: dict[object, int] = {}
         self._in_vain = 0
         self._seen = (-1, -1, -1)
+        self._sent = -1
+        self._looked_at: set[tuple[CodeType, ...]] = {()}
+        self._said: list[str] = []
         self._state = "new"
 
     def take(
         self,
         replay: Replay,
         topology: Topology,
-        finish: Callable[[Records], Any],
+        finish: Callable[[Records, Sequence[str]], Any],
         job_of: Callable[..., JobInfo | None],
         unit_ps: int = 1,
         held: HeldJobs | None = None,
@@ -147,7 +152,7 @@ class Simulation(CoSimEnvironment, RankWork):
         WorkloadError
             It is negative, or finer than a picosecond.
         """
-        if type(delay) is int and delay >= 0:
+        if type(delay) is int and 0 <= delay * self.unit_ps < NEVER:
             whole: int = delay * self.unit_ps
             return whole
         if isinstance(delay, str):
@@ -163,6 +168,8 @@ class Simulation(CoSimEnvironment, RankWork):
                 f"{delay!r} is finer than a picosecond, which numbers count here",
                 hint="write it as in '0.5us', or open with unit='1s' to count seconds",
             )
+        if exact >= NEVER:
+            raise WorkloadError(f"{delay!r} is later than times go: {TOO_LATE}")
         return round(exact)
 
     def said(self, value: Any, parse: Callable[[Any], int], what: str) -> int:
@@ -173,7 +180,7 @@ class Simulation(CoSimEnvironment, RankWork):
         WorkloadError
             It is neither.
         """
-        if type(value) is int and value >= 0:
+        if type(value) is int and 0 <= value < NEVER:
             whole: int = value
             return whole
         known = self._times.get((what, value))
@@ -184,8 +191,11 @@ class Simulation(CoSimEnvironment, RankWork):
                 )
             except (TypeError, ValueError) as error:
                 raise WorkloadError(f"{what}: {error}") from None
-            if known < 0:
-                raise WorkloadError(f"{what}: {value!r} is below zero")
+            except OverflowError:
+                raise WorkloadError(f"{what}: {value!r} is no number of it") from None
+            if not 0 <= known < NEVER:
+                how = "below zero" if known < 0 else "more than there is room for"
+                raise WorkloadError(f"{what}: {value!r} is {how}")
             if isinstance(value, str):
                 self._times[what, value] = known
         return known
@@ -203,6 +213,10 @@ class Simulation(CoSimEnvironment, RankWork):
     def number_process(self, process: NumberedProcess) -> int:
         """The number of a process that begins."""
         self._processes[process] = None
+        codes = tuple(frame.f_code for frame in frames_of(process.generator))
+        if codes not in self._looked_at:
+            self._looked_at.add(codes)
+            self._said += [f"process {codes[-1].co_name}: {one}" for one in unsteady(process.generator)]
         self._num_processes += 1
         if self._num_processes % 1024 == 0:  # those that ended: not each by itself, for that would cost each
             self._processes = {one: None for one in self._processes if one is process or one.is_alive}
@@ -556,9 +570,13 @@ class Simulation(CoSimEnvironment, RankWork):
         StallError
             Nothing can happen any more, but a process waits for something of the run: says which, and where.
             Or processes go on for ever, and nothing else does.
+        SimulationError
+            A process calls it: it waits by what it yields.
         ValueError
             A time that is not after now.
         """
+        if self.active_process is not None:
+            raise SimulationError(f"{self.active_place} calls run(): a process yields what it waits for")
         self._open()
         interrupted = ""
         if isinstance(until, Event) and until.callbacks is None:
@@ -587,7 +605,7 @@ class Simulation(CoSimEnvironment, RankWork):
     def so_far(self, interrupted: str = "") -> Any:
         """What happened up to now, as a :class:`cosim.Run`: also after a process has raised."""
         self._open()
-        return self._finish(self._replay.records(interrupted))
+        return self._finish(self._replay.records(interrupted), self._said)
 
     def close(self) -> None:
         """Let go of the network."""
@@ -639,14 +657,22 @@ class Simulation(CoSimEnvironment, RankWork):
         self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
         if before[:2] != self._seen[:2]:
             return
-        sent = self._replay.network.statistics()
-        is_idle = engine.next_ps >= NEVER and sent.flows_started == sent.flows_completed
+        is_idle = engine.next_ps >= NEVER and not self._is_sending()
         if before[2] == self.now_ps or (is_idle and not is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
             others = f", nor {len(alive) - 1} others" if len(alive) > 1 else ""
             what = f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened"
             how = "run(until=TIME) ends the run"
             raise StallError(f"{what}: {alive[-1]} may never end{others}; {how}", self._who_waits())
+
+    def _is_sending(self) -> bool:
+        """Whether anything is on its way that does not wait for a link that is dead."""
+        network = self._replay.network
+        found = network.statistics()
+        before, self._sent = self._sent, int(found.link_bytes.sum())
+        if found.flows_started == found.flows_completed:
+            return False
+        return network.peek() is not None if network.describe().peek else before != self._sent
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""

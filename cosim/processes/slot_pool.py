@@ -16,8 +16,8 @@ _GOLDEN, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 class Held:
     """Slots of a train of chunks: its first chunk has slot ``first``, each that follows the next one.
 
-    Chunk k comes ``k * pace_ps`` after the first: from ``since_ps`` on it holds its slot, until the last rank's
-    has come, ``until_ps`` for the first chunk; NEVER: that is not known yet.
+    Chunk k comes ``k * pace_ps`` after the first: from ``since_ps`` on it holds its slot, until the last
+    rank's has come, ``until_ps`` for the first chunk; NEVER: that is not known yet.
     """
 
     first: int

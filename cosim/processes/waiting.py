@@ -57,8 +57,8 @@ class NumberedProcess(simpy.Process):
     """A process, which knows its number and its generator."""
 
     def __init__(self, sim: Any, generator: Generator[Event, Any, Any]) -> None:
-        self.number: int = sim.number_process(self)
         self.generator = generator
+        self.number: int = sim.number_process(self)
         super().__init__(sim, generator)
 
     @property

@@ -16,12 +16,14 @@ from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.processes.waiting import WorkEvent
 from cosim.registry import nearest
-from cosim.units import format_size, format_time, parse_size
+from cosim.units import NEVER, format_size, format_time, parse_size
 from cosim.workload.operation import OpKind
 
 if TYPE_CHECKING:
     from cosim.processes.simulation import Simulation
 
+MOST_CHANNELS = 1 << 30
+"""Of a pair of endpoints."""
 Time = int | str
 """Picoseconds, or a text with a unit: ``12ms``."""
 Size = int | str
@@ -109,9 +111,12 @@ class RankWork(ABC):
             endpoint, peer = seats[dst], dst
         else:
             endpoint, peer = self._endpoint(dst)
-        number = size if type(size) is int and size >= 0 else self._size(size)
-        if priority < 0 or channel < 0:
-            raise WorkloadError(f"{name}: priority {priority} and channel {channel} are 0 or more")
+        number = size if type(size) is int and 0 <= size < NEVER else self._size(size)
+        if priority < 0 or not 0 <= channel < MOST_CHANNELS:
+            raise WorkloadError(
+                f"{name}: priority {priority} and channel {channel} are 0 or more, and channels below "
+                f"{MOST_CHANNELS:,}"
+            )
         sim = self._sim
         driver = sim.driver
         like = driver.like(OpKind.SEND, name, "", None, 0, channel)

@@ -34,6 +34,7 @@ from typing import Any
 
 from cosim.errors import Location, WorkloadError
 from cosim.files import located_yaml
+from cosim.files.whole import whole_file
 from cosim.profiler.lower import KernelRow, ProfiledOperation
 
 FORMAT = 1
@@ -96,7 +97,8 @@ def write(profile: Profile, path: Path) -> None:
         lines.append(f"- at: {_flow(program.at)}\n  operations:\n")
         lines.extend(f"  - {_flow(_row(step))}\n" for step in program.steps)
     try:
-        path.write_text("".join(lines), encoding="utf-8")
+        with whole_file(path) as part:
+            part.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
         raise WorkloadError(f"can't be written: {error.strerror}", location=Location(str(path))) from None
 

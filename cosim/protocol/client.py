@@ -110,6 +110,7 @@ class RemoteNetwork(NetworkSimulator):
             queues=pb.FEATURE_QUEUES in there.features,
             rates=pb.FEATURE_RATES in there.features,
             live_changes=pb.FEATURE_LIVE_CHANGES in there.features,
+            switch_ends=pb.FEATURE_SWITCH_ENDS in there.features,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:

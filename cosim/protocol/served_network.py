@@ -182,10 +182,12 @@ class ServedNetwork:
             raise Refusal(
                 "INVALID_FLOWS", f"first_id is {flows.first_id}; {tracker.count} is next", field="first_id"
             )
-        ends = self._topology.num_endpoints
+        topology, anywhere = self._topology, self._network.describe().switch_ends
+        ends = topology.num_nodes if anywhere else topology.num_endpoints
         for name in ("src", "dst"):
             if columns[name].min() < 0 or columns[name].max() >= ends:
-                raise Refusal("INVALID_FLOWS", f"{name} beyond the {ends} endpoints", field=name)
+                what = "nodes" if anywhere else "endpoints"
+                raise Refusal("INVALID_FLOWS", f"{name} beyond the {ends} {what}", field=name)
         if min(columns[name].min() for name in ("size_bytes", "delay_ps", "reaction_delay_ps")) < 0:
             raise Refusal("INVALID_FLOWS", "sizes and delays are at least 0", field="size_bytes")
         if flows.has_dependencies:

@@ -56,6 +56,8 @@ class ServerConfig:
             features += [pb.FEATURE_LINK_EVENTS, pb.FEATURE_LINK_RATES, pb.FEATURE_DETOURS]
         if there.live_changes:
             features.append(pb.FEATURE_LIVE_CHANGES)
+        if there.switch_ends:
+            features.append(pb.FEATURE_SWITCH_ENDS)
         if self.shares:
             features += [pb.FEATURE_PRIORITY, pb.FEATURE_WEIGHT]
         return pb.DescribeResponse(

@@ -87,6 +87,10 @@ class GivenPaths(Paths):
         """As the other side's routing."""
         return self._shortest.endpoints_forward
 
+    def with_switches(self) -> GivenPaths:
+        """See :class:`~cosim.topology.graph.Paths`: whatever ends they have, the other side gives them."""
+        return self
+
     def know(self, dead: Sequence[tuple[int, ...]]) -> None:
         """Take paths round these sets of dead links, too; those that are new get the next numbers, from 1."""
         self._dead = [*dict.fromkeys([*self._dead, *dead])]

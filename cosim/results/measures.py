@@ -12,7 +12,7 @@ from cosim.errors import InputError
 from cosim.results.queues import QueueSummary
 from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, Summary
-from cosim.units import format_rate, format_time
+from cosim.units import PS_PER_S, format_rate, format_time
 
 LAST = 10
 """Iterations that ``last_iterations`` looks at: where jobs have settled."""
@@ -156,12 +156,29 @@ def _answers(what: str) -> Callable[[Summary, Alone], float]:
     return of
 
 
+def _tokens_per_s(summary: Summary, alone: Alone) -> float:
+    """As a search counts them before a run: samples where there are no sequences."""
+    tokens = 0
+    for job in _jobs(summary):
+        mine = job.request.tokens if job.request else job.work and (job.work.tokens or job.work.samples)
+        if not mine:
+            raise InputError(
+                f"no job has tokens_per_s unless all say their tokens: {job.name} doesn't",
+                hint="trainings of the catalogue's models do, and profiles of scripts that generate",
+            )
+        tokens += mine
+    iteration_ps = _iteration(summary, alone)
+    return tokens / (iteration_ps / PS_PER_S) if iteration_ps else 0.0
+
+
 MEASURES: dict[str, Measure] = {
     "iteration": Measure("mean iteration, mean over jobs", "time", _iteration),
     "minibatch": Measure("mean iteration over its minibatches, mean over jobs", "time", _minibatch),
     "first_token": Measure("time to a request's first token", "time", _answers("first_token_ps")),
     "further_token": Measure("what each further token takes", "time", _answers("further_token_ps")),
-    "tokens_per_s": Measure("tokens of all answers in a second", "count", _answers("tokens_per_s"), False),
+    "tokens_per_s": Measure(
+        "tokens that all jobs train on or answer in a mean iteration, a second", "count", _tokens_per_s, False
+    ),
     "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
     "slowest": Measure("mean iteration of the slowest job", "time", _slowest),
     "makespan": Measure("simulated time until everything ended", "time", lambda s, _: float(s.end_ps)),

@@ -143,7 +143,7 @@ QUANTITIES: dict[str, Quantity] = {
         facts=("power",),
     ),
     "tokens_per_s": Quantity(
-        "tokens that all jobs work on in a mean iteration, a second",
+        MEASURES["tokens_per_s"].text,
         _in("tokens/s"),
         read_number,
         lambda facts, iteration: _per(facts.tokens, _seconds(iteration)),
@@ -152,7 +152,7 @@ QUANTITIES: dict[str, Quantity] = {
         less_is_better=False,
     ),
     "tokens_per_s_per_dollar": Quantity(
-        "the same for each dollar that the cluster costs",
+        "tokens a second for each dollar that the cluster costs",
         _in("tokens/s/$"),
         read_number,
         lambda facts, iteration: _per(_per(facts.tokens, _seconds(iteration)), facts.price),

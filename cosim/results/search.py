@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from cosim.results.fronts import front
 from cosim.results.quantities import QUANTITIES
 from cosim.results.render.doubts_page import MARK, points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
+
+if TYPE_CHECKING:
+    from cosim.results.report.document import RunReport
 
 _SHOWN = 12
 
@@ -38,6 +41,13 @@ class TriedPoint:
         The fidelity at which it was run last, from 0.
     doubtful
         What can make it wrong by more than its interval; empty where nothing is known.
+    seeds
+        What each seed gave of each objective, constraint and measure, by name, in the order of the seeds.
+    model_error
+        The compute model's relative error of an iteration, one sigma: common to points of one kind of GPU,
+        and the point's own. Of several jobs the first one's that has any.
+    changes
+        The settings that its labels stand for.
     """
 
     labels: tuple[str, ...]
@@ -47,6 +57,17 @@ class TriedPoint:
     stored: bool = False
     level: int = 0
     doubtful: str = ""
+    seeds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    model_error: tuple[float, float] = (0.0, 0.0)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What could happen to a point, and what comes of it: ``point`` has its labels, or why it can't be."""
+
+    label: str
+    point: TriedPoint
 
 
 @dataclass(frozen=True)
@@ -76,6 +97,14 @@ class SearchRun:
         What each fidelity sets, and how much worse than its best a point may be and go on to the next.
     interrupted
         Empty, or why it ended early.
+    what_ifs
+        What the design's ``what_if`` does to the first three.
+    untried
+        (labels, bounds) of points that were neither run nor refused.
+    winner
+        The scenario of the best point, as YAML that `cosim run` takes; empty where there is none.
+    description
+        Of the design, for people.
 
     Examples
     --------
@@ -96,6 +125,10 @@ class SearchRun:
     tolerance: float = 0.0
     levels: tuple[tuple[str, float], ...] = (("", 0.0),)
     interrupted: str = ""
+    what_ifs: tuple[WhatIf, ...] = ()
+    untried: tuple[tuple[tuple[str, ...], Mapping[str, float]], ...] = ()
+    winner: str = ""
+    description: str = ""
 
     @property
     def able(self) -> list[TriedPoint]:
@@ -147,6 +180,15 @@ class SearchRun:
                 for one in self.tried
             ],
             "refused": [{"labels": list(labels), "why": why} for labels, why in self.refused],
+            "what_ifs": [
+                {
+                    "what": one.label,
+                    "labels": list(one.point.labels),
+                    "values": dict(one.point.values),
+                    "error": one.point.error,
+                }
+                for one in self.what_ifs
+            ],
         }
 
     def page(self) -> Page:
@@ -154,12 +196,14 @@ class SearchRun:
         shown = self.ranked if len(self.objectives) == 1 else self.front
         winner = [f"the best, {' / '.join(one.labels)}, is doubtful" for one in shown[:1] if one.doubtful]
         sections = points_section((" / ".join(one.labels), one.doubtful) for one in self.tried)
-        sections.append(Section([Lines([*self._counts(), self._verdict(), *winner])]))
+        sections.append(Section([Lines([*self._counts(), self.verdict, *winner])]))
         if shown:
             rows = [self._head(shown[0]), *(self._row(one) for one in shown[:_SHOWN])]
             sections.append(Section([PageTable(rows, left=tuple(range(len(self.axes))))]))
             if len(shown) > _SHOWN:
                 sections.append(Section([Lines([f"... and {len(shown) - _SHOWN} more"])]))
+        if self.what_ifs:
+            sections.append(Section([PageTable(self._what_if_rows(), left=(0, 1))]))
         failed = [f"{' / '.join(one.labels)}: {one.error}" for one in self.tried if one.error]
         failed += [f"{' / '.join(labels)}: {why}" for labels, why in self.refused]
         if failed:
@@ -167,6 +211,12 @@ class SearchRun:
             more = [f"... and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
             sections.append(Section([Lines([*lines, *more])]))
         return sections
+
+    def report(self) -> RunReport:
+        """The decision as one HTML page that shows itself in a notebook and can be sent on."""
+        from cosim.results.report.document import decision_report
+
+        return decision_report(self)
 
     def _counts(self) -> list[str]:
         left = self.num_points - len(self.tried) - len(self.refused)
@@ -183,7 +233,9 @@ class SearchRun:
             lines.append(f"run {', '.join(at)}")
         return lines
 
-    def _verdict(self) -> str:
+    @property
+    def verdict(self) -> str:
+        """Whether another point can be better, in words."""
         if not self.proven:
             return "others may be better: not all was tried"
         what = "no other can be better" if len(self.objectives) == 1 else "no other can be on the front"
@@ -194,6 +246,21 @@ class SearchRun:
             for said, within in self.levels[:-1]
         ]
         return f"{what}{', if ' if trusted else ''}{' and '.join(trusted)}"
+
+    def _what_if_rows(self) -> list[list[str]]:
+        """Each of the first three, and what it would be."""
+        name = self.objectives[0]
+        plain = {one.labels: one.values[name] for one in self.able}
+        rows = [["what if", "", name, "changes by"]]
+        for one in self.what_ifs:
+            told = " / ".join(one.point.labels)
+            if one.point.error:
+                rows.append([one.label, told, "can't be", "-"])
+                continue
+            value, base = one.point.values[name], plain[one.point.labels]
+            change = f"{round(100 * (value / base - 1), 1) + 0.0:+.1f} %" if base else "-"
+            rows.append([one.label, told, self._first.show(value), change])
+        return rows
 
     def _head(self, one: TriedPoint) -> list[str]:
         more = [] if len(self.objectives) > 1 else ["at least" if self._first.less_is_better else "at most"]

@@ -30,6 +30,7 @@ from pydantic import Field, field_validator
 from cosim.context import Context
 from cosim.registry import Named
 from cosim.spec import RateBps, Spec, TimePs
+from cosim.topology.fabrics import FabricCosts, NamedFabric
 from cosim.topology.graph import I32, I64, Paths, Topology
 from cosim.topology.grid import Dimension
 
@@ -90,6 +91,11 @@ class TopologySpec(Spec):
     routing: Routing = Field(
         default_factory=_shortest, description="shortest, ecmp, dmodk, by_channel or dimension_ordered."
     )
+    fabric: NamedFabric | None = Field(
+        None,
+        description="what NCCL's messages between hosts cost: infiniband-ndr, infiniband-hdr, roce, efa-v2, "
+        "efa-v3, efa-v4, or {rate, step, declared}; omitted: NCCL's own figures of 2022",
+    )
 
     @field_validator("routing")
     @classmethod
@@ -110,6 +116,10 @@ class TopologySpec(Spec):
         TopologyError
             It can't be built as its settings or its files say.
         """
+
+    def costs_between_hosts(self) -> FabricCosts | None:
+        """Of the fabric that it names; None: it names none."""
+        return self.fabric
 
     def process(self) -> Any:
         """A :class:`cosim.plugins.ProcessSpec` that lives in every run, and may change links; None: none."""

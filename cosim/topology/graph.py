@@ -64,7 +64,7 @@ class Paths(ABC):
         return cheapest_around(topology, dead, src, dst, channel)
 
     def with_switches(self) -> Paths:
-        """The routing of flows that begin or end at switches: unless this knows better, the cheapest paths."""
+        """The routing of flows that begin or end at switches: unless this knows better, the cheapest path."""
         from cosim.topology.routing import ShortestPaths
 
         return ShortestPaths(self.endpoints_forward, to_switches=True)
@@ -215,7 +215,7 @@ class Topology:
         return f"{self.node_names[self.link_src[link]]} -> {self.node_names[self.link_dst[link]]}"
 
     def paths(self, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing. Ends may be switches, too.
+        """Paths as CSR (ptr int64[n + 1], links int32), by this topology's routing; ends may be switches.
 
         Raises
         ------

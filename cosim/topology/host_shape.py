@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cosim.topology.fabrics import FabricCosts
+
 
 @dataclass(frozen=True, slots=True)
 class HostShape:
@@ -33,6 +35,8 @@ class HostShape:
         GPUs of a host have scale-up links; else they reach each other over PCI.
     named_only
         Collectives that a scenario doesn't name stay what they are elsewhere.
+    fabric
+        What messages between hosts cost beside wires; None: nobody said what fabric it is.
     """
 
     gpus: int
@@ -46,3 +50,4 @@ class HostShape:
     reckoned: bool = False
     linked: bool = True
     named_only: bool = False
+    fabric: FabricCosts | None = None

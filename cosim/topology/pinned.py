@@ -26,11 +26,13 @@ class PinnedPaths(Paths):
 
     inner: Paths
     pins: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
+    _issued: set[int] = field(default_factory=set, init=False, repr=False)
     _versions: Iterator[int] = field(default_factory=lambda: count(1), init=False, repr=False)
 
     def pin(self, paths: Mapping[tuple[int, int], tuple[int, ...]]) -> int:
         """Have the pairs of a new version go so; what is to be added to its connections' channels."""
         version = next(self._versions)
+        self._issued.add(version)
         self.pins.update({(*pair, version): path for pair, path in paths.items()})
         return version << _BITS
 
@@ -48,8 +50,8 @@ class PinnedPaths(Paths):
         """See :class:`~cosim.topology.graph.Paths`."""
         channel = np.asarray(channel, np.int32)
         version = channel >> _BITS
-        ptr, links = checked_paths(self.inner, topology, src, dst, channel & ((1 << _BITS) - 1))
-        if not version.any():
+        ptr, links = checked_paths(self.inner, topology, src, dst, self._own(channel))
+        if not version.any() or not self.pins:
             return ptr, links
         rows = [links[a:b] for a, b in pairwise(ptr)]
         for at in np.flatnonzero(version).tolist():
@@ -62,7 +64,15 @@ class PinnedPaths(Paths):
         self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
     ) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`: as the other routes round what is dead."""
-        return self.inner.around(topology, dead, src, dst, channel & ((1 << _BITS) - 1))
+        return self.inner.around(topology, dead, src, dst, self._own(channel))
+
+    def _own(self, channel: I32) -> I32:
+        """Channels as the other routing knows them: without a version, where one was given out."""
+        version = channel >> _BITS
+        if not version.any():
+            return channel
+        is_pinned = np.isin(version, [*self._issued])
+        return np.where(is_pinned, channel & ((1 << _BITS) - 1), channel).astype(np.int32)
 
     @property
     def has_alternatives(self) -> bool:

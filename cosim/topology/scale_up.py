@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
+from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import I64, Topology
 from cosim.topology.host_shape import HostShape
 
@@ -51,12 +54,19 @@ def host_domains(topology: Topology) -> I64 | None:
     return None if (label == label[0]).all() or len(np.unique(label)) == len(label) else label
 
 
-def host_shape(topology: Topology) -> HostShape | None:
-    """As the topology says it; else the first host's, by its links.
+def host_shape(topology: Topology, spec: TopologySpec | Topology | None = None) -> HostShape | None:
+    """What hosts have, on the fabric that ``spec`` names, of which the topology was built.
 
-    Where no link is marked as scale-up each GPU is a host of its own, if it hangs on its fabric by several
-    links. None: it has one, or nothing leads out of a host.
+    As the topology says it; else the first host's, by its links. Where no link is marked as scale-up each
+    GPU is a host of its own, if it hangs on its fabric by several links. None: it has one, or nothing leads
+    out of a host.
     """
+    shape = _shape(topology)
+    fabric = spec.costs_between_hosts() if isinstance(spec, TopologySpec) else None
+    return shape if shape is None or fabric is None else replace(shape, fabric=fabric)
+
+
+def _shape(topology: Topology) -> HostShape | None:
     if topology.hosts is not None:
         return topology.hosts
     if topology.scale_up is None:

@@ -2,7 +2,8 @@
 
 ``topology: {kind: dgx-h100, hosts: 4}`` is a leaf-spine: NIC j of each host on leaf j of its group of up to
 32 hosts ("scalable unit"; NVIDIA DGX SuperPOD reference architectures RA-11333, DGX H100, and RA-11334, DGX
-B200), leaves linked to all spines without oversubscription unless ``oversubscription`` says otherwise.
+B200), leaves linked to all spines without oversubscription unless ``oversubscription`` says otherwise. Its
+fabric is InfiniBand unless ``fabric`` says otherwise.
 
 Not modelled: NVLink's own switches one by one (a domain is one switch, which no host fills), PCIe, the
 storage network.
@@ -17,6 +18,7 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.topology.contract import Count, Latency, Routing, TopologySpec
+from cosim.topology.fabrics import FABRICS, FabricCosts, FabricName
 from cosim.topology.graph import Topology
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.topology.routings import DModKSpec
@@ -34,6 +36,7 @@ class DataSheet:
     nics: int
     nic_rate: str
     source: str
+    fabric: FabricName | None = "infiniband-ndr"
 
 
 class System(TopologySpec):
@@ -51,6 +54,10 @@ class System(TopologySpec):
     latency: Latency = Field(500_000, description="Latency of each link between NICs and switches.")
     nvlink_latency: Latency = Field(300_000, description="Latency of each GPU to the NVSwitch.")
     routing: Routing = Field(DModKSpec(), description="dmodk, ecmp or shortest.")
+
+    def costs_between_hosts(self) -> FabricCosts | None:
+        """Omitted: the InfiniBand of its data sheet."""
+        return self.fabric or (FABRICS[self.sheet.fabric] if self.sheet.fabric else None)
 
     @property
     def groups(self) -> int:
@@ -97,7 +104,7 @@ class DgxA100(System):
     2020)
     """
 
-    sheet = DataSheet(8, "300GB/s", 8, "200Gbps", "NVIDIA DGX A100 datasheet (2020)")
+    sheet = DataSheet(8, "300GB/s", 8, "200Gbps", "NVIDIA DGX A100 datasheet (2020)", "infiniband-hdr")
 
 
 class DgxH100(System):
@@ -151,4 +158,4 @@ class Mi300x(System):
     sheet); RCCL is taken for NCCL on an A100's NVLinks of that rate, which no switch adds up
     """
 
-    sheet = DataSheet(8, "448GB/s", 8, "400Gbps", "AMD Instinct MI300X platform data sheet (2023)")
+    sheet = DataSheet(8, "448GB/s", 8, "400Gbps", "AMD Instinct MI300X platform data sheet (2023)", None)

@@ -27,7 +27,15 @@ KINDS = {
         "requests",
         "serving",
     ],
-    "Collectives and topologies": ["ring-all-reduce", "hierarchical", "tacos", "imported"],
+    "Which design": ["which-fabric"],
+    "Collectives and topologies": [
+        "ring-all-reduce",
+        "hierarchical",
+        "in-network",
+        "tacos",
+        "imported",
+        "synthetic",
+    ],
     "Fabrics": ["dragonfly", "planes", "direct-connect", "topoopt", "circuits"],
     "Jobs that share a fabric": [
         "two-jobs",
@@ -120,7 +128,7 @@ def _page(scenario: Path) -> str:
 ## The answer
 
 ``````text
-$ cosim run scenarios/{scenario.name}
+$ cosim {"search" if "objective:" in scenario.read_text("utf-8").split() else "run"} scenarios/{scenario.name}
 {printed.rstrip()}
 ``````
 

@@ -124,6 +124,11 @@ WHERE = {
         "where the runs of a sweep are run",
         "executor",
     ),
+    "cosim.capture_formats": (
+        "cosim analyse CAPTURE --format NAME",
+        "which captures are read, and what these say of traffic",
+        "capture-format",
+    ),
     "cosim.topology_formats": (
         "topology: {kind: file, file: FILE, format: NAME}",
         "which files of topologies are read, and what they list",

@@ -19,6 +19,7 @@ from cosim.protocol.installs import ASTRA_SIM
 from cosim.protocol.rdma import Ns3Rdma
 from cosim.protocol.remote import Remote
 from tests.adapters.ns3_worlds import ns3
+from tests.cli.processes import PATIENCE_S
 
 
 def test_missing_packages_are_named_with_the_command_that_installs_them(
@@ -105,7 +106,7 @@ def test_the_readmes_control_of_ones_own_compiles(tmp_path: Path) -> None:
     folders = [f"-I{adapters.sources('ns3') / one}" for one in ("src/rdma", "src", "../common")]
     flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
     command = [compiler, *flags, *folders, str(tmp_path / "halve.cc")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -132,7 +132,7 @@ def test_a_clock_that_goes_back_is_told(tmp_path: Path) -> None:
         (pcap([], link=147), "link type 147"),
         (pcap(tcp_packets())[:24] + b"\xff" * 40, "damaged at byte 24"),
         (pcapng(tcp_packets())[:28] + b"\x07\0\0\0\x03\0\0\0" + b"\0" * 9, "damaged at byte 28"),
-        (b"what is this", "none of the captures"),
+        (b"what is this", "no format of captures knows it"),
     ],
 )
 def test_what_is_no_capture_is_refused_with_its_place(tmp_path: Path, data: bytes, said: str) -> None:

@@ -71,7 +71,7 @@ def test_twice_the_bytes_in_twice_the_time_is_said(run: Path, tmp_path: Path) ->
     [
         (["nothing"], "nothing: No such file"),
         ([".", "--set", "seed=1"], "--set changes the scenario of --against"),
-        ([Path(__file__).parent], "neither a run nor a folder of NCCL Inspector's"),
+        ([Path(__file__).parent], "no format of captures knows it"),
     ],
 )
 def test_what_cannot_be_read_is_refused(arguments: list[str | Path], said: str) -> None:
@@ -83,3 +83,20 @@ def test_a_run_without_messages_says_what_to_do(tmp_path: Path) -> None:
     cosim.run(cosim.loads(RING.replace("record: {messages: npz}", "")), out=tmp_path / "run")
     with pytest.raises(InputError, match=r"record\.messages=npz"):
         analyse(tmp_path / "run")
+
+
+def test_models_are_set_beside_one_another() -> None:
+    done = CliRunner().invoke(app, ["analyse", "--models", "vgg-16,resnet-50", "--json"])
+    assert done.exit_code == 0, done.output
+    vgg, resnet = json.loads(done.stdout)["analyses"]
+    # A ring of 8 sends each gradient of 4 bytes 2 x 7 times in all; torchvision's numbers of parameters.
+    assert vgg["size_bytes"] == pytest.approx(4 * 2 * 7 * 4 * 138_357_544, rel=1e-3)
+    assert resnet["size_bytes"] == pytest.approx(4 * 2 * 7 * 4 * 25_557_032, rel=1e-3)
+    page = CliRunner().invoke(app, ["analyse", "--models", "vgg-16,resnet-50"]).stdout
+    assert "sizes: Kolmogorov-Smirnov" in page
+
+
+def test_nothing_to_analyse_says_what_there_is() -> None:
+    done = CliRunner().invoke(app, ["analyse"])
+    assert isinstance(done.exception, InputError)
+    assert "--models" in str(done.exception)

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+import cosim
 from cosim.cli import app
 from cosim.experiment.scenario import load as load_scenario
-from cosim.experiment.sweep import is_sweep
+from cosim.experiment.sweep import OF_A_DESIGN, is_sweep
 from cosim.files.located_yaml import read
 from cosim.protocol.adapters import missing_packages
 from cosim.protocol.remote import Remote
@@ -27,7 +28,8 @@ from tests.inputs import ROOT, absent
 
 _FILES = sorted((ROOT / "scenarios").glob("*.yaml"))
 SCENARIOS = [path for path in _FILES if not is_sweep(read(path))]
-SWEEPS = [path for path in _FILES if is_sweep(read(path))]
+DESIGNS = [path for path in _FILES if is_sweep(read(path)) and {*read(path).value} & {*OF_A_DESIGN}]
+SWEEPS = [path for path in _FILES if is_sweep(read(path)) and path not in DESIGNS]
 SHORT = {
     "incast": ("only.control=[dcqcn, hpcc]", "only.senders=['8:1']", "seeds=[1]"),
     "cc-shootout": ("only.control=[dctcp, swift]", "only.fabric=['2:1']", "seeds=[3]"),
@@ -126,6 +128,22 @@ def run_sweep_file(sweep: Path, settings: Sequence[str] = ()) -> tuple[str, str]
         return result.stdout, (Path(out) / "trials.csv").read_text(encoding="utf-8")
 
 
+def design_answer(design: Path, settings: Sequence[str] = ()) -> str:
+    """Search a design as the command line does: its page, then what each point has."""
+    done = cosim.search(design, settings)
+    names = [name for name, _ in done.axes]
+    rows = [[*names, *done.objectives]]
+    rows += [
+        [*one.labels, *(str(one.values.get(name, "")) for name in done.objectives)] for one in done.tried
+    ]
+    rows += [
+        [one.label, *one.point.labels, str(one.point.values.get(done.objectives[0], one.point.error))]
+        for one in done.what_ifs
+    ]
+    exact = "".join(f"{','.join(row)}\n" for row in rows)
+    return f"{done}\n\nexact\n{exact}"
+
+
 def _exact(summary: Summary) -> Iterator[str]:
     yield f"  digest {summary.digest}"
     yield f"  end_ps {summary.end_ps}"
@@ -147,13 +165,16 @@ def main() -> None:
     named = [argument for argument in sys.argv[1:] if argument != "--update"]
     update, different = "--update" in sys.argv[1:], 0
     for scenario in (path for path in _FILES if not named or path.stem in named):
-        if scenario not in SWEEPS and (missing := missing_simulator(scenario)):
+        if scenario in SCENARIOS and (missing := missing_simulator(scenario)):
             print(f"{scenario.name}: not run, {missing} missing")
             continue
         if missing := missing_input(scenario):
             print(f"{scenario.name}: not run, {missing}")
             continue
-        found = sweep_answer(scenario) if scenario in SWEEPS else answer(scenario, "network")
+        if scenario in DESIGNS:
+            found = design_answer(scenario)
+        else:
+            found = sweep_answer(scenario) if scenario in SWEEPS else answer(scenario, "network")
         file = answer_file(scenario)
         same = file.exists() and file.read_text(encoding="utf-8") == found
         different += not same

@@ -68,6 +68,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "torch": lambda: _lacks_module("torch", "profile") or ("" if compiler() else "install a C++ compiler"),
     "figures": lambda: _lacks_module("matplotlib", "plot"),
     "numba": lambda: _lacks_module("numba", "numba"),
+    "gymnasium": lambda: _lacks_module("gymnasium", "rl"),
     "pandas": lambda: "" if importlib.util.find_spec("pandas") else "pip install pandas",
     "a GPU": lambda: "" if shutil.which("nvidia-smi") else "run it on a machine with an NVIDIA GPU",
     "ASTRA-sim": lambda: "" if os.environ.get("ASTRASIM_ROOT") else "build ASTRA-sim and set ASTRASIM_ROOT",

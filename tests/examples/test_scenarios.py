@@ -9,11 +9,13 @@ import pytest
 
 import cosim
 from tests.examples.answers import (
+    DESIGNS,
     SCENARIOS,
     SHORT,
     SWEEPS,
     answer,
     answer_file,
+    design_answer,
     missing_input,
     missing_simulator,
     run_sweep_file,
@@ -76,6 +78,21 @@ def test_a_whole_sweep_gives_its_whole_answer(sweep: Path) -> None:
     if missing := missing_input(sweep):
         pytest.skip(missing)
     assert sweep_answer(sweep) == answer_file(sweep).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.stem)
+def test_a_part_of_a_design_gives_that_part_of_its_answer(design: Path) -> None:
+    part = [
+        "only.fabric=[fat-tree]",
+        "only.rate=[800Gbps]",
+        "what_if={}",
+        "executor={kind: local, workers: 1}",
+    ]
+    _, _, exact = design_answer(design, part).partition("\nexact\n")
+    printed = answer_file(design).read_text(encoding="utf-8").splitlines()
+    assert len(exact.splitlines()) == 3
+    assert [line for line in exact.splitlines() if line not in printed] == []
 
 
 def iterations(name: str, settings: dict[str, object]) -> list[list[float]]:

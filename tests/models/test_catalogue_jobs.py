@@ -199,6 +199,15 @@ def test_stages_hand_tokens_back_for_the_next_step() -> None:
     assert len([op for op in last.operations if op.kind is OpKind.SEND]) == len(back)
 
 
+@pytest.mark.parametrize("task", ["prefill", "decode"])
+def test_no_interval_of_trainings_stands_under_serving(task: str) -> None:
+    training, serving = (make(DENSE, gpu="h100-sxm", task=one).build(HERE) for one in ("training", task))
+    assert training.error is not None
+    assert serving.error is None
+    assert any(f"no {task} was held against it" in line for line in serving.report.assumed)
+    assert not any("calibrated on" in line for line in serving.report.assumed)
+
+
 def test_prefill_has_logits_of_the_last_token_only() -> None:
     made = make(DENSE, task="prefill", micro_batch=4)
     model = made.model

@@ -29,7 +29,11 @@ def h100s(hosts: int, **how: object) -> Nccl:
 @pytest.mark.parametrize("size", [1 << 10, 24 << 20])
 def test_any_hosts_gpus_and_heads_get_the_right_sum(shape: tuple[int, int, int], size: int) -> None:
     hosts, local, heads = shape
-    prove(nvls_tree_template(hosts * local, size, hosts, heads, 1000, Costs()))
+    prove(
+        nvls_tree_template(
+            hosts * local, size, hosts, heads, step_ps=1000, piece_bytes=1 << 20, costs=Costs()
+        )
+    )
 
 
 def test_large_groups_are_proved_on_small_ones_of_the_same_algorithm() -> None:
@@ -43,7 +47,9 @@ def test_large_groups_are_proved_on_small_ones_of_the_same_algorithm() -> None:
 @pytest.mark.parametrize(("hosts", "shares"), [(2, 1), (3, 1.5), (4, 2), (8, 2), (9, 2)])
 def test_nics_carry_two_shares_or_one_between_two_hosts(hosts: int, shares: float) -> None:
     size, local = 64 << 20, 8
-    template = nvls_tree_template(hosts * local, size, hosts, 8, 0, Costs())
+    template = nvls_tree_template(
+        hosts * local, size, hosts, 8, step_ps=0, piece_bytes=1 << 20, costs=Costs()
+    )
     crossing = template.src // local != template.dst // local
     assert (template.src[crossing] % local == template.dst[crossing] % local).all()  # on their rails
     repeat = np.repeat(template.block_repeat, np.diff(template.block_row))

@@ -93,6 +93,15 @@ def test_its_format_of_topologies_is_named_or_found_by_content(
         assert int(found.stdout) == 10**9  # half of 50 MB, there and back, at 400 Gbit/s
 
 
+def test_its_format_of_captures_is_found_by_content(installed: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "sent").write_text("# bytes\na b 100\nb c 100\nc a 100\n")
+    words = [sys.executable, "-m", "cosim", "analyse", str(tmp_path / "sent"), "--json"]
+    found = subprocess.run(words, env=installed, check=True, capture_output=True, text=True)
+    (analysis,) = json.loads(found.stdout)["analyses"]
+    assert (analysis["kind"], analysis["size_bytes"]) == ("bytes", 300)
+    assert analysis["parts"][0]["patterns"][0]["name"] == "ring"
+
+
 def test_its_scheduler_is_asked(installed: dict[str, str]) -> None:
     words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.scheduling.jobs)"]
     found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)

@@ -51,6 +51,10 @@ WRONG = {
         "AnExecutor",
         "run(self, calls: Sequence[RunCall]) -> Iterator[tuple[int, RunResult]]",
     ),
+    "cosim.capture_formats": (
+        "ACaptureFormat",
+        "refuses(self, start: bytes, path: Path) -> str | None, which it lacks",
+    ),
     "cosim.topology_formats": (
         "ATopologyFormat",
         "refuses(self, start: str, path: Path) -> str | None, which it lacks",

@@ -8,6 +8,7 @@ from cosim.plugins import (
     Algorithm,
     Arrival,
     Balancer,
+    CaptureFormat,
     CommunicationLibrary,
     Control,
     Executor,
@@ -132,6 +133,10 @@ class AProcess(ProcessSpec):
 
 class AnExecutor(Executor):
     """Runs nothing."""
+
+
+class ACaptureFormat(CaptureFormat):
+    """Refuses nothing."""
 
 
 class ATopologyFormat(TopologyFormat):

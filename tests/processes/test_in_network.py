@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import cosim
-from cosim.errors import CosimError
+from cosim.network.fair_share import FairShareNetwork
+from cosim.plugins import Capabilities, Context, ForwardingNetwork, NetworkSimulator, NetworkSpec
 
 KIB = 1024
 S = 10**12
@@ -64,6 +66,127 @@ def test_a_window_limits_the_rate_to_slots_over_the_round_trip() -> None:
     assert took_ps(run) == pytest.approx(381 * 50_000_000 + 255 * 81_920, abs=2000)
 
 
+def test_two_jobs_with_half_the_slots_each_are_both_bound_by_them() -> None:
+    size = 64 * 128 * KIB
+    both = world(4, size, latency="24.91808us", endpoints=8, slots=128)
+    both["jobs"] = [job(4, size, name="one"), job(4, size, name="two")]
+    run = cosim.run(both)
+    # Half the slots of 41.94 Gbps; a window is through in 50 us, the last one with all its chunks.
+    wanted = 64 * 50_000_000 + 127 * 81_920
+    assert [took_ps(run, number) for number in (0, 1)] == pytest.approx([wanted] * 2, abs=2000)
+
+
+def taken(**settings: Any) -> dict[str, Any]:
+    """A job whose last rank is late holds its slots; another one comes meanwhile."""
+    one = {"name": "sum", "kind": "collective", "collective": "all_reduce", "size": "10MB"}
+    late = {"name": "late", "kind": "compute", "duration": "20ms"}
+    programs = [
+        {"ranks": [0, 1, 2], "operations": [one]},
+        {"ranks": [3], "operations": [late, one | {"deps": ["late"]}]},
+    ]
+    work = {"kind": "operations", "world_size": 4, "programs": programs}
+    jobs = [{"name": "waits", "workload": work}, job(4, "10MB", name="other", start="1ms")]
+    return world(4, "10MB", endpoints=9, **settings) | {"jobs": jobs}
+
+
+def test_where_one_job_has_all_slots_the_other_goes_at_the_speed_of_the_server() -> None:
+    run = cosim.run(taken(pool=256))
+    # Four ranks into the server's one link of 100 Gbps, then one chunk down two links of each way.
+    wanted = 4 * 800_000_000 + 2 * 81_920 + 4 * 1_000_000
+    assert took_ps(run, 1) == pytest.approx(wanted, rel=2e-4)
+    assert took_ps(cosim.run(taken(pool=256, fallback="npu8")), 1) == took_ps(run, 1)
+    # With slots of its own it does not see the other.
+    alone = took_ps(cosim.run(taken()), 1)
+    assert alone == pytest.approx(800_000_000 + 81_920 + 2_000_000, abs=1000)
+    # Half the pool is held: half of the chunks find their slot taken, and go to the server.
+    assert took_ps(cosim.run(taken(pool=512)), 1) == pytest.approx((wanted - 4e6) / 2, rel=0.01)
+
+
+def test_jobs_in_step_share_a_pool_at_no_cost() -> None:
+    """A slot is held for as long as the last chunk is behind the first: of ranks in step, for no time."""
+    both = world(4, "10MB", endpoints=9, slots=256, pool=256)
+    both["jobs"] = [job(4, "10MB", name="one"), job(4, "10MB", name="two", start="40.5us")]
+    run = cosim.run(both)
+    alone = 800_000_000 + 81_920 + 2_000_000
+    assert [took_ps(run, number) for number in (0, 1)] == pytest.approx([alone] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("network", ["fair_share", {"model": "congestion", "control": "dctcp"}])
+def test_two_levels_and_several_trees(network: Any) -> None:
+    topology = {
+        "kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf": 4, "rate": "100Gbps",
+        "latency": "1us", "uplink_rate": "100Gbps", "uplink_latency": "1us",
+    }  # fmt: skip
+    for trees in (1, 2):
+        run = cosim.run(world(8, "10MB", network=network, trees=trees) | {"topology": topology})
+        # One chunk more at each switch on the way, and the latency of four links.
+        assert took_ps(run) == pytest.approx(800_000_000 + 3 * 81_920 + 4_000_000, rel=1e-3)
+        sent = run.records.links.link_bytes
+        names = [run.records.topology.link_name(link) for link in range(len(sent))]
+        up = {
+            name: int(size) for name, size in zip(names, sent, strict=True) if name.startswith("leaf0 -> s")
+        }
+        # What a leaf adds up goes up once, over the spines of the trees.
+        assert sum(up.values()) == pytest.approx(10_000_000, rel=0.1)
+        assert sum(size > 0 for size in up.values()) == trees
+
+
+def test_a_message_below_a_slot_is_one_chunk() -> None:
+    assert took_ps(cosim.run(world(4, 100, slot_size="1MiB"))) == 2 * 8_000 + 2_000_000
+
+
+RING = {"kind": "ring", "endpoints": 4, "rate": "1Gbps", "latency": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "says"),
+    [
+        ({"slots": 0}, {}, r"collectives.all_reduce.slots: .*greater than or equal to 1"),
+        ({"slot_size": 0}, {}, r"collectives.all_reduce.slot_size: .*greater than 0"),
+        ({"trees": 0}, {}, r"collectives.all_reduce.trees: .*greater than or equal to 1"),
+        ({"trees": 2}, {}, r"trees: 2, but Switch\(4\) has 1 switches .*switch0\n.*trees: 1 or less"),
+        ({"slot": 5}, {}, r"unknown key 'slot'; did you mean 'slot_size' or 'slots'"),
+        ({}, {"topology": RING}, r"Ring\(4\) has no switch that npu0, npu1, npu2, npu3 reach\n.*leaf_spine"),
+        ({"pool": 8}, {}, r"no endpoint is left for the server: jobs are on all 4 of Switch\(4\)"),
+        ({"pool": 8, "fallback": "npu9"}, {}, r"fallback: Switch\(4\) has no endpoint 'npu9'"),
+        ({"pool": 8, "fallback": "npu2"}, {}, r"fallback: a rank of the group is on npu2"),
+    ],
+)
+def test_what_cannot_be_is_said(settings: dict[str, Any], more: dict[str, Any], says: str) -> None:
+    with pytest.raises(cosim.CosimError, match=says):
+        cosim.run(world(4, "1MB", **settings) | more)
+
+
+def test_other_collectives_need_another_algorithm() -> None:
+    given = world() | {"collectives": {"all_gather": {"algorithm": "in_network"}}}
+    work = {"kind": "collective", "collective": "all_gather", "ranks": 4, "size": "1MB"}
+    with pytest.raises(cosim.CosimError, match=r"in_network can't carry all_gather\n.*carried by: .*ring"):
+        cosim.run(given | {"jobs": [{"workload": work}]})
+
+
+class OnlyEndpoints(ForwardingNetwork):
+    def describe(self) -> Capabilities:
+        return replace(self.inner.describe(), name="plain", switch_ends=False)
+
+
+class Plain(NetworkSpec):
+    """A network whose flows begin and end at endpoints"""
+
+    def build(self, context: Context) -> NetworkSimulator:
+        del context
+        return OnlyEndpoints(FairShareNetwork())
+
+
+def test_a_network_without_flows_at_switches_is_named() -> None:
+    with pytest.raises(cosim.CosimError, match=r"plain takes flows between endpoints, .* at switch0"):
+        cosim.run(cosim.Scenario(**world(4, "1MB", network=Plain())))
+
+
+def test_a_fallback_without_a_pool_is_idle() -> None:
+    [said] = cosim.run(world(4, "1MB", fallback="npu0")).warnings
+    assert "collectives.all_reduce.fallback: has no effect: each job has slots of its own" in said
+
+
 class Links:
     """What is sent over links one after another, each chunk as it comes: exact fractions of seconds."""
 
@@ -90,7 +213,9 @@ def by_chunks(
         if k >= slots:
             ready = [max(begin, back) for begin, back in zip(ready, results[k - slots], strict=True)]
         come = [link.send(at, size) for link, at in zip(up, ready, strict=True)]
-        there = {leaf: max(at for at, own in zip(come, leaves, strict=True) if own == leaf) for leaf in leaves}
+        there = {
+            leaf: max(at for at, own in zip(come, leaves, strict=True) if own == leaf) for leaf in leaves
+        }
         if many:
             added = max(top_up[leaf].send(at, size) for leaf, at in there.items())
             there = {leaf: top_down[leaf].send(added, size) for leaf in there}
@@ -132,7 +257,9 @@ def check_world(seed: int) -> None:
     sim.run()
     wanted = by_chunks(chunks, slots, begins, leaves, (low * 10**9, high * 10**9), latency)
     # A message's end is rounded up to a picosecond, and each may follow one that was.
-    assert [ends[rank] for rank in range(ranks)] == pytest.approx([*map(float, wanted)], abs=6 * len(chunks) + 20)
+    assert [ends[rank] for rank in range(ranks)] == pytest.approx(
+        [*map(float, wanted)], abs=6 * len(chunks) + 20
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))

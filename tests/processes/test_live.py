@@ -134,7 +134,8 @@ def test_a_control_that_rests_hears_of_it(rest: bool) -> None:
                 sim.transfer(src, 2, "5MB")
             sim.run(until="300us")
             sim.change_control(**values)
-            return sim.run().digest
+            run: cosim.Run = sim.run()
+            return run.digest
 
     assert digest(g=0.0625) != digest(g=0.9)
     digests = set()
@@ -205,7 +206,8 @@ def test_hybrids_change_as_one_network_does(
                 sim.all_reduce(range(8), "1MB")
                 sim.transfer(0, 1, "300kB")
             sim.process(controller(sim, links))
-            return sim.run().digest
+            run: cosim.Run = sim.run()
+            return run.digest
 
     one = digest(name)
     assert digest({"model": "hybrid", "scale_up": name, "scale_out": name}) == one

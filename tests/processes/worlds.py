@@ -47,7 +47,7 @@ class World:
         self.is_hybrid = draw.random() < 0.25
         # A hybrid's served part has to say when its next completion comes, which congestion doesn't.
         self.network: Any = draw.choice([*PLAIN, "fair_share" if self.is_hybrid else CONGESTION])
-        topology = HOSTS if self.is_hybrid else draw.choice([RING, FABRIC])
+        topology: dict[str, Any] = HOSTS if self.is_hybrid else draw.choice([RING, FABRIC])
         self.scenario: dict[str, Any] = {
             "topology": topology,
             "detection": draw.choice(["0ns", "3us", "40us", "1s"]),
@@ -195,19 +195,23 @@ def kills(world: World) -> Callable[[Any, int], None]:
     return kill
 
 
-def differences(seed: int, served: Served, *, killed: bool) -> Iterator[str]:
-    """Ways in which the world of a seed does not come to what it comes to in this process, at once."""
+def differences(seed: int, served: Served | None, *, killed: bool) -> Iterator[str]:
+    """Ways in which the world of a seed does not come to what it comes to in this process, at once.
+
+    ``served`` None: only a server that is killed is tried.
+    """
     world = World(seed)
     right = world.run()
-    ways: dict[str, Callable[[], object]] = {
-        "cut": lambda: world.run(cut=True),
-        "engine": lambda: world.run(release="engine"),
-        "served": lambda: world.run(served.of(world.network)),
-        "served, cut, engine": lambda: world.run(served.of(world.network), cut=True, release="engine"),
-    }
+    ways: dict[str, Callable[[], object]] = {}
+    if served is not None:
+        elsewhere = served.of(world.network)
+        ways["cut"] = lambda: world.run(cut=True)
+        ways["engine"] = lambda: world.run(release="engine")
+        ways["served"] = lambda: world.run(elsewhere)
+        ways["served, cut, engine"] = lambda: world.run(elsewhere, cut=True, release="engine")
     if killed and isinstance(world.network, str):
-        elsewhere = {"command": [COSIM, "serve", "--network", world.network], "most_deaths": 9}
-        ways["killed"] = lambda: world.run(elsewhere, on_step=kills(world))
+        command = {"command": [COSIM, "serve", "--network", world.network], "most_deaths": 9}
+        ways["killed"] = lambda: world.run(command, on_step=kills(world))
     for name, run in ways.items():
         if run() != right:
             yield f"seed {seed} ({world.network}{', hybrid' * world.is_hybrid}): {name}"

@@ -15,6 +15,7 @@ from cosim.errors import InputError, WorkloadError
 from cosim.profiler import file
 from cosim.profiler.launch import ProfileRequest, profile
 from cosim.profiler.scale import profile_scaled
+from tests.cli.processes import PATIENCE_S
 from tests.profiler.profiled import SCRIPTS, flops, needs_torch, needs_transformers, profiled, sizes
 
 
@@ -130,7 +131,10 @@ with cosim.profile({str(tmp_path / "job.yaml")!r}, world_size=16):
         optimizer.zero_grad()
 """
     subprocess.run(
-        [sys.executable, "-c", body], check=True, env={**os.environ, "PYTHONHASHSEED": "0"}, timeout=120
+        [sys.executable, "-c", body],
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        timeout=PATIENCE_S,
     )
     made = file.read(tmp_path / "job.yaml")
     assert made.mesh == {"dp": 16}

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -247,11 +246,9 @@ def test_a_server_that_dies_before_the_session_is_open_is_replaced(
 def test_a_replacement_that_dies_before_it_is_described_is_replaced(
     right: str, tmp_path: Path, record_property: Record
 ) -> None:
-    policy = patient(start_s=4 * PATIENCE_S)
+    policy = patient(start_s=1e6)  # what is gone is not waited for: that would take for ever
     network = RemoteNetwork(dying(tmp_path / "starts", "ynny"), policy=policy)
-    began = time.monotonic()
     assert run(killed_at(network, 9)).digest == right
-    assert time.monotonic() - began < PATIENCE_S  # what is gone is not waited for
     session = network.session
     assert session.deaths == 3
     record_property("fault", ("replacements that die at once", recovered(3, session.replays)))

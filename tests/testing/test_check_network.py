@@ -30,6 +30,7 @@ READ_BY = {
     "symmetric": "symmetry",
     "link_changes": "link_changes",
     "live_changes": "live_changes",
+    "live_control": "unclaimed",
     "queues": "queues",
     "rates": "rates",
 }

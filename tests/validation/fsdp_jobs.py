@@ -31,10 +31,6 @@ SIZES = {
     "MPT-30b": (48, 7168, 56), "MPT-70b": (80, 8192, 64),
 }  # fmt: skip
 """Layers, hidden size, heads."""
-STALLS = 0.00028
-"""Of each host, 100 ms at a time, the framework's ``stall_length``: both numbers are what jobs that differ in
-their number of GPUs alone lose (``--scaling``).
-"""
 LARGE = 128
 """H100s from which on jobs were run by ``benchmarking/sweep.py`` (2024-01), with settings of its own."""
 FLASH = ("MPT-1b", "MPT-3b", "MPT-7b", "MPT-70b")
@@ -88,7 +84,7 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
     fp8 = "fp8" in job["precision"]
     micro_batch, count = int(job["mbs"]), micro_batches or int(job["ga"])
     large = "h100" in job["gpu"] and row.gpus >= LARGE
-    flash = large and job["model"] in FLASH
+    flash = job["model"] in FLASH
     old, again = job["precision"] == "bf16", job["activation_checkpointing"] == "True"
     found: dict[str, Any] = {
         "model": {
@@ -98,19 +94,15 @@ def settings(row: Row, micro_batches: int | None = None) -> dict[str, Any]:
         },
         "gpu": row.gpu,
         "parallel": {"fsdp": row.gpus, "reshard": "FULL_SHARD" in job["extra"]},
-        "framework": {
-            "kind": "pytorch", "fsdp_version": 1, "parameter_dtype": "fp32", "fused_qkv": True,
-            "fused_loss": True, "metrics": 2, "stalls": STALLS,
-            "backward_prefetch": "early" if large else "late", "forward_prefetch": large,
-            "unpadded": flash, **({"early_stop": False} if old and again else {}),
-        },
+        "preset": f"llm-foundry-{'2023-05' if old else '2024-01' if large else '2023-10'}",
         "gradient_dtype": "bf16" if "PURE" in job["extra"] else "fp32",
         "recompute": "full" if again else "none",
         "micro_batch": micro_batch,
         "batch": micro_batch * count * row.gpus,
         "memory": "ignore",
-        "attention": "flash2" if flash else "triton",
     }  # fmt: skip
+    if large and not flash:
+        found |= {"attention": "triton", "framework": {"unpadded": False}}
     if fp8:
         found["recipe"] = "fp8"
     return found

@@ -81,7 +81,7 @@ def fsdp_s(row: fsdp_jobs.Row, gpu: Mapping[str, object] | str, stalls: float | 
     def of(count: int | None) -> float:
         given = fsdp_jobs.settings(row, count) | {"gpu": gpu}
         if stalls is not None:
-            given["framework"] = given["framework"] | {"stalls": stalls}
+            given["framework"] = given.get("framework", {}) | {"stalls": stalls}
         return iteration_s(ModelWorkload.model_validate(given).build(HERE), cluster(row))
 
     return by_few(of, int(row.job["ga"]), (2, 3))

@@ -190,14 +190,16 @@ class DaskExecutor(Executor):
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Dask logs with tracebacks what is said here in a line."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(_SILENT)
+    """Dask logs with tracebacks what is said here in a line; its client has a level of its own."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(_SILENT)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager

@@ -67,6 +67,11 @@ class Design(Sweep):
         0.0, ge=0, lt=1, description="end when no other point can be better by more than this share: 0.02"
     )
     runs: int | None = Field(None, ge=1, description="points to run at most; omitted: as many as it takes")
+    what_if: dict[str, dict[str, Any]] = Field(
+        {},
+        description="what could happen, tried on the first three: {a spine fails: {events: [{node: spine0, "
+        "down: true}]}}",
+    )
     at_once: int = Field(
         1, ge=1, description="points that are run together; others for the executor's workers to do meanwhile"
     )

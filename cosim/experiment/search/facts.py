@@ -48,11 +48,11 @@ class FactFinder:
             total_rate=float(topology.link_rate_bps.sum()),
             endpoint_rate=_endpoint_rate(topology),
             endpoints=topology.num_endpoints,
-            memory=self._sum(scenario, "memory"),
-            tokens=self._sum(scenario, "tokens"),
+            memory=self._sum(scenario, built, "memory"),
+            tokens=self._sum(scenario, built, "tokens"),
         )
 
-    def _sum(self, scenario: Scenario, what: str) -> int:
+    def _sum(self, scenario: Scenario, built: Built, what: str) -> int:
         """Of all jobs: tokens together, memory of the fullest."""
         if what not in self._wanted:
             return 0
@@ -61,7 +61,11 @@ class FactFinder:
             key = what, repr(job.workload)
             if key not in self._workloads and isinstance(job.workload, WorkloadSpec):
                 spec = job.workload
-                self._workloads[key] = spec.memory_needed() if what == "memory" else spec.tokens_done()
+                request = next(one.workload.request for one in built.jobs if one.name in job.names())
+                answered = request.tokens if request is not None else 0
+                self._workloads[key] = (
+                    spec.memory_needed() if what == "memory" else spec.tokens_done() or answered
+                )
             if not self._workloads.get(key):
                 raise InputError(f"{what} of the job {job.name} is not known: its workload doesn't say")
             found.append(self._workloads[key] * (job.count if what == "tokens" else 1))

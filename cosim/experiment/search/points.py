@@ -21,12 +21,15 @@ _LOOK = 64
 
 @dataclass(frozen=True)
 class KnownPoint:
-    """A point, its axes' settings, its facts, and what each quantity has at best (NaN: not known)."""
+    """A point, its axes' settings, its facts, what each quantity has at best (NaN: not known), and the error
+    of the compute model.
+    """
 
     point: DesignPoint
     changes: Mapping[str, Any]
     facts: DesignFacts
     at_best: Mapping[str, float]
+    model_error: tuple[float, float] = (0.0, 0.0)
 
 
 def known_points(design: Design, progress: OnProgress | None = None) -> list[KnownPoint]:
@@ -83,7 +86,8 @@ class PointFinder:
             known = not quantity.needs or least[quantity.needs] > 0
             at_best[name] = quantity.of(facts, least.get(quantity.needs, 0.0)) if known else math.nan
         point = DesignPoint(labels, losses_of(design, at_best), broken(design, at_best))
-        return KnownPoint(point, changes, facts, at_best)
+        errors = (job.workload.error for job in built.jobs if job.workload.error is not None)
+        return KnownPoint(point, changes, facts, at_best, next(errors, (0.0, 0.0)))
 
 
 def losses_of(design: Design, values: Mapping[str, float]) -> tuple[float, ...]:

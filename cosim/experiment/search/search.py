@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from cosim.errors import InputError, LaunchError
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.run import read_executor
+from cosim.experiment.save import resolved_yaml
 from cosim.experiment.search.bound import Bounds
 from cosim.experiment.search.contract import AskTell, DesignSpace, Optimizer
 from cosim.experiment.search.design import Design, FidelityLevel, read_design
-from cosim.experiment.search.points import KnownPoint, known_points, losses_of
+from cosim.experiment.search.points import KnownPoint, PointFinder, known_points, losses_of
 from cosim.experiment.search.tries import Tries
 from cosim.experiment.settings import Changes
 from cosim.experiment.store.runs import open_store
@@ -25,7 +27,10 @@ from cosim.experiment.store.trials import InterruptedRunError
 from cosim.experiment.sweep import Sweep
 from cosim.plugin_file import plugin_errors
 from cosim.results.fronts import is_beaten
-from cosim.results.search import SearchRun, TriedPoint
+from cosim.results.search import SearchRun, TriedPoint, WhatIf
+
+MOST_WHAT_IFS = 3
+"""Points that a design's ``what_if`` is tried on."""
 
 
 @plugin_errors()
@@ -137,7 +142,12 @@ class _SearchUnderWay:
         except (KeyboardInterrupt, InterruptedRunError):
             interrupted = KeyboardInterrupt.__name__
         refused = [(one.point.labels, one.point.refused) for one in self._known if one.point.refused]
-        return SearchRun(
+        untried = [
+            (one.point.labels, {name: one.at_best[name] for name in design.objectives})
+            for number, one in enumerate(self._known)
+            if not one.point.refused and number not in self._found
+        ]
+        done = SearchRun(
             design.name or "search",
             design.labels,
             design.objectives,
@@ -148,7 +158,34 @@ class _SearchUnderWay:
             design.tolerance,
             tuple((_said(level, at), level.within) for at, level in enumerate(design.levels)),
             interrupted,
+            untried=tuple(untried),
+            description=design.description,
         )
+        if done.best is not None:
+            settings = {**done.best.changes, **design.levels[-1].settings}
+            done = replace(done, winner=resolved_yaml(design.trial(done.best.labels, settings)))
+        if interrupted or not design.what_if:
+            return done
+        try:
+            return replace(done, what_ifs=tuple(self._what_ifs(done)))
+        except (KeyboardInterrupt, InterruptedRunError):
+            return replace(done, interrupted=KeyboardInterrupt.__name__)
+
+    def _what_ifs(self, done: SearchRun) -> Iterator[WhatIf]:
+        """What could happen to the first points, as closely as they were run."""
+        design, level = self._design, len(self._design.levels) - 1
+        finder = PointFinder(design)
+        asked = [
+            (label, finder.known(one.labels, {**one.changes, **changes}))
+            for one in done.ranked[:MOST_WHAT_IFS]
+            for label, changes in design.what_if.items()
+        ]
+        able = [number for number, (_, one) in enumerate(asked) if one.at_best]
+        tried = dict(zip(able, self._tries.run([asked[number][1] for number in able], level), strict=True))
+        for number, (label, one) in enumerate(asked):
+            yield WhatIf(
+                label, tried.get(number) or TriedPoint(one.point.labels, {}, error=one.point.refused)
+            )
 
     @property
     def _slack(self) -> float:

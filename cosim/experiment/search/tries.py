@@ -81,7 +81,20 @@ class Tries:
             stored,
             level,
             "; ".join(dict.fromkeys(trial.doubtful for trial in trials if trial.doubtful)),
+            {} if error else self._of_seeds(one, trials),
+            one.model_error,
+            one.changes,
         )
+
+    def _of_seeds(self, one: KnownPoint, trials: Sequence[Trial]) -> dict[str, tuple[float, ...]]:
+        asked = dict.fromkeys((*self._design.objectives, *self._design.constraints, *self._design.measures))
+        found = {}
+        for name in asked:
+            quantity = QUANTITIES[name]
+            found[name] = tuple(
+                quantity.of(one.facts, trial.measures.get(quantity.needs, 0.0)) for trial in trials
+            )
+        return found
 
     def _values(self, one: KnownPoint, trials: Sequence[Trial]) -> dict[str, float]:
         values = {}

@@ -174,10 +174,15 @@ class RunStore:
         Raises
         ------
         InputError
-            One can't be read.
+            One can't be read, or written.
         """
         for name in entry.parts:
-            (target / name).write_bytes(self.part(entry, name))
+            part = self.part(entry, name)
+            try:
+                (target / name).write_bytes(part)
+            except OSError as error:
+                why = f"can't be written: {error.strerror or error}"
+                raise InputError(why, location=Location(str(target / name))) from error
 
     def remove(self, id_: str) -> None:
         """Take a run out: its entry first, so that nobody finds half of it."""

@@ -79,8 +79,8 @@ static void fill_choices(struct core *core, struct congestion_state *fluid, int6
   for (int64_t n = 0; n < balance->counts.num_rows; n++) {
     struct choice *row = show_choice(balance, n, now);
     const struct connection *one = &fluid->conns[row->conn];
-    row->size = one->size;
-    row->left = bytes_left(one, now);
+    row->size = (double)one->payload;
+    row->left = bytes_left(one, now) * (row->size / one->size);
     row->rate = (double)one->rate;
     row->line = (double)one->line;
     row->base_rtt = one->base;

@@ -1,6 +1,20 @@
 /* Delays of paths of `congestion` with queues as they are: a round trip, and when a last byte arrives. */
 #include "kernel.h"
 
+/* What stands in a port's queue after `wait` (bytes at a bit a second), if loads stay: no more than there is room for.
+ * Where ports pause, that is a threshold of each of its feeds. */
+static double grown_queue(const struct congestion_state *fluid, const struct port *port, double rate, double wait) {
+  const struct port_link *link = &fluid->links[port->link];
+  double grown = port->queue + ((double)port->load - rate) * wait;
+  if (grown <= link->pause) return most_of(0.0, grown);
+  double room = link->buffer;
+  if (fluid->settings.lossless) {
+    room = 0.0;
+    for (int64_t at = port->feeds; at != NONE && room < grown; at = fluid->feeds[at].next) room += link->pause;
+  }
+  return least_of(grown, most_of(room, port->queue));
+}
+
 /* What data of a strand waits in its queues, in what a byte takes at a bit a second. */
 static double data_waits(const struct congestion_state *fluid, const struct strand *strand) {
   /* Where a packet waits, queues behind grow meanwhile. A window sends what comes back of them; a rate goes on until it
@@ -13,7 +27,7 @@ static double data_waits(const struct congestion_state *fluid, const struct stra
     if (queue == 0.0 && !(ahead && wait > 0.0)) continue;
     double rate = service_rate(fluid, fluid->hops[k].port);
     if (rate <= 0.0) continue; /* it is dead, and nothing waits there */
-    if (ahead && wait > 0.0) queue = most_of(0.0, queue + ((double)port->load - rate) * wait);
+    if (ahead && wait > 0.0) queue = grown_queue(fluid, port, rate, wait);
     if (queue > 0.0) wait += queue / rate;
   }
   return wait;
@@ -54,10 +68,16 @@ static double path_rtt(const struct congestion_state *fluid, int64_t c) {
   return one->base + wait * 8e12;
 }
 
+/* What a message of `size` bytes is on the wire: each of its packets has headers. */
+static double on_wire(const struct congestion_state *fluid, int64_t size) {
+  int64_t payload = fluid->settings.payload, packets = (size + payload - 1) / payload;
+  return (double)size + (double)packets * (fluid->settings.mss - (double)payload);
+}
+
 /* What a flow's last byte takes without queues: latencies, and its packet's time on each further link. */
 static int64_t on_wires(const struct congestion_state *fluid, const struct strand *strand, int64_t size) {
   double store = 0.0;
-  if (size > 0) store = (double)strand->store * least_of(1.0, (double)size / fluid->settings.mss);
+  if (size > 0) store = (double)strand->store * least_of(1.0, on_wire(fluid, size) / fluid->settings.mss);
   return strand->latency + round_up(store - 1e-3);
 }
 
@@ -76,14 +96,8 @@ static int64_t arrives_by(const struct congestion_state *fluid, const struct str
     if (queue == 0.0 && wait == 0.0) continue;
     double rate = service_rate(fluid, p);
     if (rate <= 0.0) continue; /* it is dead, and nothing waits there */
-    if (wait > 0.0) {
-      /* What is in the queues before comes with it, and what others send meanwhile before it. */
-      const struct port_link *link = &fluid->links[port->link];
-      double meets = queue + (load - rate) * wait / 8.0;
-      /* It drops a part of that, or pauses who brings it. */
-      if (meets > (fluid->settings.lossless ? link->pause : most_of(link->buffer, queue))) return NEVER;
-      queue = meets;
-    }
+    /* What comes to a second queue meanwhile would be a guess: others change what they send. */
+    if (wait > 0.0 && (queue > 0.0 || load > rate)) return NEVER;
     if (queue > 0.0) wait += queue * 8.0 / rate;
   }
   return now + round_up(wait * 1e12 - 1e-3) + on_wires(fluid, strand, size);
@@ -110,7 +124,7 @@ static int64_t not_before_links(const struct core *core, struct congestion_state
     struct passing *one = &fluid->passing[core->path_link[k]];
     if (!one->counts) continue;
     const struct port_link *link = &fluid->links[core->path_link[k]];
-    one->bytes += (double)size;
+    one->bytes += on_wire(fluid, size);
     double takes = one->bytes / ((double)link->nominal * BYTES_PER_BPS_PS);
     at = most(at, one->since + round_up(takes - 1e-3) + link->latency);
   }

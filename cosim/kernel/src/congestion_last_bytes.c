@@ -45,7 +45,8 @@ static void take_again(struct core *core, struct congestion_state *fluid, int64_
   struct connection *one = &fluid->conns[c];
   one->flow = one->tail = (int32_t)f;
   fluid->flows[f].next = NONE;
-  one->sent = one->counted = take_flow(core, fluid, c);
+  one->sent = take_flow(core, fluid, c);
+  one->counted = (int64_t)one->size;
   one->remaining = 0.0;
   send_again(one, one->owed);
   if (fluid->settings.balanced)
@@ -111,7 +112,7 @@ static void send_last(struct core *core, struct congestion_state *fluid, int64_t
   flow->arrives = 0;
   /* One more, until all are on their way: they may arrive at once. */
   flow->lasts = 1;
-  double size = (double)core->store->rows[flow->row].size;
+  double size = on_wire(fluid, core->store->rows[flow->row].size);
   double counts = least_of(largest_part(fluid, c), 0.5 * fluid->settings.mss / most_of(size, 1.0));
   for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
     const struct strand *strand = &fluid->strands[s];

@@ -13,7 +13,7 @@ enum { GO_ROUND = -1 }; /* there is more to do */
 static void begin_flow(struct core *core, struct congestion_state *fluid, int64_t c) {
   struct connection *one = &fluid->conns[c];
   int64_t size = take_flow(core, fluid, c), now = core->state.instant;
-  one->remaining = (double)size;
+  one->remaining = one->size;
   one->sent = 0;
   one->counted = 0;
   /* A message without bytes takes its turn, too: it arrives when those before it have been sent. */
@@ -127,7 +127,7 @@ static void drain_conn(struct core *core, struct congestion_state *fluid) {
   look_ahead(core, fluid, c, now);
   int64_t size = core->store->rows[fluid->flows[f].row].size;
   if (!is_sent(fluid, c, size, now)) return;
-  count_bytes(core, fluid, c, size);
+  count_bytes(core, fluid, c, (int64_t)one->size);
   int64_t arrives = arrival(fluid, c, size, now);
   if (fluid->settings.balanced) end_choice(fluid, c, now);
   struct sent_flow *flow = &fluid->flows[f];

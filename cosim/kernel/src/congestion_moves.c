@@ -14,7 +14,7 @@ static void leave_paths(struct core *core, struct congestion_state *fluid, int64
       /* Known of and sent again as if it had stayed. */
       send_again(one, (double)count_losses(fluid, c, now) * fluid->settings.mss);
     }
-    count_bytes(core, fluid, c, one->sent);
+    count_bytes(core, fluid, c, (int64_t)(one->size - one->remaining));
   }
   for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
     struct strand *strand = &fluid->strands[s];

@@ -27,7 +27,9 @@ static inline double sent_in_round(const struct connection *one, int64_t now) {
 /* Count what a connection has sent of its flow, and so of its coflow, in whole bytes: sums of them don't depend on the
  * order of connections. */
 static inline void count_whole(struct congestion_state *fluid, struct connection *one, int64_t now) {
-  int64_t whole = (int64_t)(one->size - bytes_left(one, now));
+  double left = bytes_left(one, now);
+  /* Headers have their part of what has gone. */
+  int64_t whole = left > 0.0 ? (int64_t)((one->size - left) * ((double)one->payload / one->size)) : one->payload;
   if (one->coflow >= 0) fluid->coflows[one->coflow].sent += whole - one->sent;
   one->sent = whole;
 }
@@ -215,7 +217,7 @@ static struct control_row *new_row(struct congestion_state *fluid, int64_t c, in
   row->mss = fluid->settings.mss;
   row->line = (double)one->line;
   row->sent = (double)one->sent;
-  row->size = one->size;
+  row->size = (double)one->payload;
   row->job = (double)one->job;
   row->priority = (double)one->priority;
   row->weight = one->weight;

@@ -35,13 +35,14 @@ static void open_own_round(struct congestion_state *fluid, int64_t c, int64_t no
   note_updated(fluid, c);
 }
 
-/* What a connection has to know of its flow; returns the flow's bytes. */
+/* What a connection has to know of its flow; returns the flow's bytes without headers. */
 static int64_t take_flow(const struct core *core, struct congestion_state *fluid, int64_t c) {
   struct connection *one = &fluid->conns[c];
   const struct sent_flow *flow = &fluid->flows[one->flow];
   const struct sender_traits *traits = &fluid->traits[core->store->groups[flow->handle].traits];
   int64_t size = core->store->rows[flow->row].size;
-  one->size = (double)size;
+  one->payload = size;
+  one->size = on_wire(fluid, size);
   one->coflow = traits->coflow;
   one->weight = traits->weight;
   one->job = traits->job;

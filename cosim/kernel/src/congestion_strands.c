@@ -146,7 +146,7 @@ static void weigh_strands(struct congestion_state *fluid, int64_t c) {
   while (16.0 * (double)one->grid <= one->base) one->grid *= 2;
 }
 
-/* Count bytes on a connection's links; `sent`: all bytes of its flow so far. */
+/* Count bytes on a connection's links; `sent`: all bytes of its flow so far, on the wire. */
 static void count_bytes(struct core *core, struct congestion_state *fluid, int64_t c, int64_t sent) {
   struct connection *one = &fluid->conns[c];
   struct parting parting = part_bytes(fluid->settings.balanced ? fluid->balance : NULL, sent - one->counted);

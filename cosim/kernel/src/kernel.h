@@ -671,7 +671,8 @@ struct congestion_counts {
 
 /* What control and scenario say, 1 for yes. */
 struct congestion_settings {
-  double mss; /* bytes in a packet */
+  double mss; /* bytes of a packet on the wire, headers and telemetry with it */
+  int64_t payload; /* of those, bytes of a message */
   double slope, intercept; /* they give the gain (MLTCP) */
   double least_rto; /* the least timeout, ps */
   int64_t num_states; /* columns that the control has */
@@ -694,7 +695,7 @@ struct connection {
   int64_t due; /* when its round ends; NONE: it has none */
   int64_t touched; /* since when it has its rate, bits/s */
   int64_t rate;
-  double remaining; /* bytes of its flow at `touched` */
+  double remaining; /* bytes of its flow at `touched`, as they are on the wire: all of a connection's are, unless said */
   double budget; /* bytes that it may send at its rate */
   double round_sent; /* bytes of this round, before `touched` */
   double owed; /* lost bytes of it that aren't sent again yet */
@@ -707,7 +708,7 @@ struct connection {
   int32_t attached; /* so many of its strands are on ports */
   int32_t asleep; /* it rests: its rounds are left out */
   int32_t settled; /* its control answered as before */
-  int64_t sent; /* whole bytes of its flow that were counted */
+  int64_t sent; /* whole bytes of its flow that were counted, without headers */
   int64_t want; /* its rate, before its own port is shared */
   int64_t round; /* when its round began */
   double base; /* a round trip without queues, ps; the mean over its strands */
@@ -717,7 +718,7 @@ struct connection {
   double marking; /* part of what its path marked when its last round ended */
   int64_t line; /* bits/s of its first port */
   int64_t grid; /* rounds end on multiples of it, ps */
-  int64_t unused;
+  int64_t payload; /* bytes of its flow without headers */
   double lost; /* packets that its control was not told of yet */
   double resent; /* packets that were sent again in this round */
   int64_t known_at; /* when the sender hears of the first that is lost; 0: none is */
@@ -839,7 +840,7 @@ struct port_link {
 struct passing {
   int64_t counts; /* 1: the flows whose path has this link can't go round it */
   int64_t since; /* since when some are under way without a break */
-  double bytes; /* of them, in those that have ended */
+  double bytes; /* of them on the wire, in those that have ended */
   int64_t flows; /* under way */
   int64_t last; /* when the last that ended is there */
 };

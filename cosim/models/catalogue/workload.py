@@ -26,6 +26,8 @@ from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron
 from cosim.models.job import ModelJob
 from cosim.models.offload import Offload, offloaded
+from cosim.models.preset_settings import said_of, unchanged, widened
+from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
 from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes
@@ -109,6 +111,11 @@ class ModelWorkload(TrainedWorkload):
         description="by name, or {kind: NAME, layers: 8, ...} with sizes of your own"
     )
     parallel: Parallel = Field(Parallel(), description="how many ranks share what")
+    preset: PresetName | None = Field(
+        None,
+        description="a script by name and date, whose settings hold where the scenario gives none"
+        " (`cosim list workload model`); omitted: each setting's own default",
+    )
     framework: Annotated[Framework, Named("cosim.frameworks")] = Field(
         Megatron(), description="what trains it: how kernels are fused, what is exchanged when"
     )
@@ -139,6 +146,11 @@ class ModelWorkload(TrainedWorkload):
     memory_reserve: SizeBytes = Field(
         4 * 2**30, ge=0, description="of a GPU's memory for CUDA, NCCL and fragmentation"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_its_preset(cls, data: Any) -> Any:
+        return filled(data) if isinstance(data, dict) and data.get("preset") is not None else data
 
     @model_validator(mode="after")
     def _fits(self) -> ModelWorkload:
@@ -188,6 +200,11 @@ class ModelWorkload(TrainedWorkload):
         idle.append(("memory_reserve", "nobody asks whether the job fits", unasked))
         idle += [(name, why, True) for name, why in self.framework.idle_under(self)]
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
+        if self.preset is not None:  # nobody gave what is its own
+            own = unchanged(self.preset, self)
+            found = [
+                each for each in found if own.isdisjoint((each[0], f"framework.{each[1].split(':')[0]}"))
+            ]
         if not self.model.is_uneven() and "imbalance" in self.parallel.model_fields_set:
             found.append(("parallel", "imbalance: the model has neither experts nor tables"))
         return found
@@ -301,16 +318,26 @@ class ModelWorkload(TrainedWorkload):
                 f"memory of the fullest GPU {job.memory}" + self._of(job, gpu),
             ),
             assumed=(
-                f"computation by a compute model of {gpu.name} ({gpu.source}), {gpu.trust(self.dtype)}",
+                f"computation by a compute model of {gpu.name} ({gpu.source}), {self._trust(gpu)}",
                 *((gpu.beside_collectives(),) if overlaps else ()),
+                *(() if self.preset is None else said_of(self.preset, self)),
                 *job.assumed,
             ),
             doubts=gpu.doubts(self.dtype),
         )
         made = on(gpu, report, stretch)
-        sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
+        sigmas = None
+        if self.task == "training":  # the GPUs' errors are those of trainings
+            sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
+            sigmas = sigmas if self.preset is None else widened(self.preset, self, sigmas)
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
         return self._late(made, self._timer(gpu, stretch))
+
+    def _trust(self, gpu: Gpu) -> str:
+        """How far the compute model can be trusted for the task."""
+        if self.task == "training":
+            return gpu.trust(self.dtype)
+        return f"with what trainings reach: no {self.task} was held against it, and there is no interval"
 
     def _timer(self, gpu: Gpu, stretch: float) -> Timer:
         """What times this job's kernels on a GPU, so many times as long."""

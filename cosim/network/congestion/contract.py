@@ -31,8 +31,8 @@ Columns, float64 each:
 ``flight``            bytes on their way at its end: what was sent in the last round trip
 ``limited``           1 where the control's answer limited the sender, not its port or its message
 ``line``              rate of the sender's port, bits/s
-``mss``               bytes in a packet
-``sent, size``        of the flow under way, bytes
+``mss``               bytes of a full packet on the wire
+``sent, size``        of the flow under way, bytes without headers
 ``coflow_sent``       bytes that the job has sent of its iteration, all flows together
 ``coflow_size``       and how many there are; 0 where nobody said
 ``job, priority``     numbers
@@ -55,6 +55,9 @@ to the middle of the one that ended; ``rtt``, ``lost`` and telemetry are of the 
 was given, marks are late by half a bare round trip, and all else is of the round that ended if that lasted
 for two round trips.)
 
+Bytes are those on the wire, unless said: each packet of a message has ``header_bytes``, ``telemetry_bytes``
+and an Ethernet frame of its own. A scenario's ``mtu`` has headers and payload in it.
+
 Rows must not look at each other: which connections come together depends on when their rounds end.
 ``start(c)`` sets the first answer of a connection, by default one bandwidth-delay product, or the line rate.
 
@@ -75,6 +78,9 @@ from typing import Any, ClassVar, Literal
 from cosim.network.plugged import numba_signature
 from cosim.spec import Spec
 
+TCP_HEADER_BYTES = 40
+"""IPv4's 20 and TCP's 20 (RFC 9293), without options."""
+
 
 class Control(Spec):
     """Base of every congestion control."""
@@ -88,6 +94,10 @@ class Control(Spec):
     """Where an update changed nothing and no link on the path queues, the next one would change nothing
     either, so that it may be left out: true of controls that look at no counters and no telemetry, and at
     ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
+    header_bytes: ClassVar[int] = 44
+    """Of a packet's ``mtu``, what is no payload: in RoCEv2 IPv4 20, UDP 8, InfiniBand's BTH 12 and ICRC 4."""
+    telemetry_bytes: ClassVar[int] = 0
+    """What switches write into a packet, beyond its ``mtu``."""
     lossless: ClassVar[bool] = False
     """Whether priority flow control is on where the scenario doesn't say."""
     trims: ClassVar[bool] = False

@@ -10,15 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.errors import NetworkError
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of
 from cosim.network.congestion.state import BINS, LINE, PASSING, PORT, PORT_LINK, SETTINGS
 from cosim.network.flows import F64, I32, I64
 from cosim.network.plugged import state_width
+from cosim.registry import name_of
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 _NONE = -1
+
+
+FRAME_BYTES = 18
+"""Of each packet beyond its MTU: Ethernet's header, 14, and its check sequence, 4 (IEEE 802.3). Preamble and
+gap, 20 more, are not modelled.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,12 +44,34 @@ class PortSettings:
     queues_at_bps: float | None = None
     least_rto_ps: int = 500_000_000
     rest: bool = True
+    headers: bool = True
+
+
+def packet_bytes(control: Control, ports: PortSettings) -> tuple[int, int]:
+    """Of a full packet: bytes of the message in it, and bytes on the wire.
+
+    Raises
+    ------
+    NetworkError
+        Headers leave no room.
+    """
+    mtu_bytes = ports.mtu_bytes
+    if not ports.headers:
+        return mtu_bytes, mtu_bytes
+    payload = mtu_bytes - control.header_bytes
+    if payload < 1:
+        name = name_of("cosim.controls", type(control)) or type(control).__name__
+        raise NetworkError(
+            f"congestion: an mtu of {mtu_bytes} bytes has no room beside the {control.header_bytes} bytes of "
+            f"headers that {name} has in each packet"
+        )
+    return payload, mtu_bytes + FRAME_BYTES + control.telemetry_bytes
 
 
 def make_settings(control: Control, scaling: tuple[float, float], ports: PortSettings) -> NDArray[Any]:
     """What control and scenario say, for ``CongestionState.settings``."""
     found = np.zeros(1, SETTINGS)
-    found["mss"] = ports.mtu_bytes
+    found["payload"], found["mss"] = packet_bytes(control, ports)
     found["gives_rate"] = control.gives == "rate"
     found["paced"] = control.paced
     found["lossless"] = control.lossless if ports.lossless is None else ports.lossless

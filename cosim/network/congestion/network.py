@@ -32,12 +32,16 @@ Over a dead link nothing goes, and a connection that has to take one is silent: 
 control is told nothing and keeps what it has, and a new round begins when the link is back, or, a detection
 later, by another path. What has left its sender arrives, also from the queue of a link that died.
 
+Each packet has headers, telemetry where its control has some, and an Ethernet frame: links carry those bytes,
+too, and queues hold them. What is reported of links is on the wire, what is reported of flows are their own
+bytes.
+
 RateSample are whole bits per second, so that sums are exact in any order; timestamps need + - * / only.
 
 Default settings of ports (marking, lossless or not) are those of the control's paper; the scenario may say
 others. Flows of priority 0 are served first, in queues of their own; up to eight classes.
 
-Not modelled: packets and their headers, bursts within a round trip but for the first window,
+Not modelled: single packets, bursts within a round trip but for the first window,
 acknowledgements' own bandwidth and how queues bunch them, reordering, which packets a full queue drops,
 buffers shared between the ports of a switch; what is lost on a link that dies, timeouts over it, and the time
 of a packet at another rate than the one that a link was built with.
@@ -73,6 +77,7 @@ from cosim.network.congestion.fabric import (
     make_ports,
     make_settings,
     other_way,
+    packet_bytes,
     percentile,
 )
 from cosim.network.congestion.state import MAX_STATE, NUM_CLASSES, QUEUE_BINS, CongestionState
@@ -109,6 +114,8 @@ class CongestionNetwork(CompiledNetwork):
         self._scaling = control.scaling()
         self._control = control.inner()
         self._ports = ports or PortSettings()
+        _, self._wire_bytes = packet_bytes(self._control, self._ports)
+        """Of a full packet."""
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
@@ -128,7 +135,7 @@ class CongestionNetwork(CompiledNetwork):
         back = np.full(topology.num_links, _NONE, np.int64)
         if self._control.acks_wait:
             back = other_way(topology.link_src, topology.link_dst)
-        self._rows = StrandRows(fluid, topology, self._ports.mtu_bytes, back)
+        self._rows = StrandRows(fluid, topology, self._wire_bytes, back)
         self._changes.fill(fluid.changes)
 
     def _make_state(self, topology: Topology) -> CongestionState:
@@ -161,12 +168,12 @@ class CongestionNetwork(CompiledNetwork):
 
     def _check_rates(self, topology: Topology) -> None:
         """Refuse links on which a packet takes less than the clock's tick, or longer than 1000 seconds."""
-        packet = self._ports.mtu_bytes * 8e12 / topology.link_rate_bps
+        packet = self._wire_bytes * 8e12 / topology.link_rate_bps
         for link in np.flatnonzero((packet < 1) | (packet > 1e15))[:1].tolist():
-            low, high = (format_rate(self._ports.mtu_bytes * 8e12 / one) for one in (1e15, 1))
+            low, high = (format_rate(self._wire_bytes * 8e12 / one) for one in (1e15, 1))
             raise NetworkError(
                 f"congestion: the link {topology.link_name(link)} has "
-                f"{format_rate(topology.link_rate_bps[link])}; with packets of {self._ports.mtu_bytes} bytes "
+                f"{format_rate(topology.link_rate_bps[link])}; with packets of {self._wire_bytes} bytes "
                 f"rates from {low} to {high} are modelled"
             )
 
@@ -395,12 +402,12 @@ class CongestionNetwork(CompiledNetwork):
         ports = fluid.ports.reshape(-1, len(fluid.links))
         histogram[:, 0] = np.maximum(ports["served"].sum(axis=0) - histogram.sum(axis=1), 0.0)
         paused = ports["paused_ps"] + np.where(ports["paused"] > 0, now - ports["since"], 0)
-        mtu, peak = self._ports.mtu_bytes, ports["peak"].max(axis=0)
-        dropped = ports["dropped"].sum(axis=0) / mtu
+        packet, peak = self._wire_bytes, ports["peak"].max(axis=0)
+        dropped = ports["dropped"].sum(axis=0) / packet
         nothing = np.zeros(len(fluid.links))
         extra: Mapping[str, F64] = {
             **({"drops": nothing, "trims": dropped} if fluid.settings["trims"][0] else {"drops": dropped}),
-            "marks": ports["marked"].sum(axis=0) / mtu,
+            "marks": ports["marked"].sum(axis=0) / packet,
             "queue_p50_bytes": np.minimum(percentile(histogram, 0.5), peak),
             "queue_p99_bytes": np.minimum(percentile(histogram, 0.99), peak),
             "queue_max_bytes": peak,
@@ -429,7 +436,7 @@ class CongestionNetwork(CompiledNetwork):
         fluid, watch = self._fluid, self._watch
         if watch is None or not np.array_equal(watch.links, links) or watch.num_ports != len(fluid.ports):
             self._watch = watch = LinkWatch(self.core, fluid, links)
-        return watch.queues(fluid, now_ps, self._ports.mtu_bytes)
+        return watch.queues(fluid, now_ps, self._wire_bytes)
 
     def rates(self) -> RateSample:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

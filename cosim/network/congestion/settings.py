@@ -23,6 +23,11 @@ class Congestion(NetworkSpec):
 
     control: Annotated[Control, Named("cosim.controls")] = Field(description="what decides how fast to send")
     mtu: SizeBytes = Field(9000, ge=64, description="bytes in a packet")
+    headers: bool = Field(
+        True,
+        description="packets have headers, and telemetry where the control has some; without, links carry "
+        "messages alone, as those of fair_share do",
+    )
     buffer: SizeBytes | None = Field(
         None,
         gt=0,
@@ -150,6 +155,7 @@ class Congestion(NetworkSpec):
             self.control,
             PortSettings(
                 mtu_bytes=self.mtu,
+                headers=self.headers,
                 buffer_bytes=self.buffer,
                 mark_from_bytes=self.ecn_min,
                 mark_all_bytes=self.ecn_max,

@@ -30,7 +30,7 @@ class LinkWatch:
         histogram = np.zeros((count, QUEUE_BINS))
         self._fluid = fluid.queues_of(fluid.links[links], fluid.ports[self._rows], histogram)
 
-    def queues(self, fluid: CongestionState, now_ps: int, mtu_bytes: int) -> QueueSample:
+    def queues(self, fluid: CongestionState, now_ps: int, packet_bytes: int) -> QueueSample:
         """Theirs in ``fluid`` when the instant ``now_ps`` begins."""
         self._fluid.links[:] = fluid.links[self.links]
         self._fluid.ports[:] = fluid.ports[self._rows]
@@ -40,8 +40,8 @@ class LinkWatch:
         each = (
             ports["queue"],
             ports["served"],
-            ports["marked"] / mtu_bytes,
-            ports["dropped"] / mtu_bytes,
+            ports["marked"] / packet_bytes,
+            ports["dropped"] / packet_bytes,
             paused,
         )
         found = np.array(each, np.float64).reshape(len(each), -1, len(self.links)).sum(axis=1)

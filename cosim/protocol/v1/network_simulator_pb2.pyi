@@ -28,6 +28,7 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_LINK_RATES: _ClassVar[Feature]
     FEATURE_DETOURS: _ClassVar[Feature]
     FEATURE_LIVE_CHANGES: _ClassVar[Feature]
+    FEATURE_SWITCH_ENDS: _ClassVar[Feature]
 
 class RoutingKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -69,6 +70,7 @@ FEATURE_RATES: Feature
 FEATURE_LINK_RATES: Feature
 FEATURE_DETOURS: Feature
 FEATURE_LIVE_CHANGES: Feature
+FEATURE_SWITCH_ENDS: Feature
 ROUTING_KIND_UNSPECIFIED: RoutingKind
 ROUTING_KIND_GIVEN: RoutingKind
 ROUTING_KIND_ECMP: RoutingKind

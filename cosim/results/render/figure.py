@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location, install_extra
+from cosim.files.whole import whole_file
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#777777", "#000000")
 """Okabe and Ito's, which people with any colour vision tell apart, with olive for yellow."""
@@ -76,8 +77,9 @@ def save_figure(figure: Any, path: Path) -> Path:
 
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
     try:
-        with matplotlib.rc_context({"svg.hashsalt": "cosim"}):
-            figure.savefig(path, dpi=150, metadata=metadata)
+        with matplotlib.rc_context({"svg.hashsalt": "cosim"}), whole_file(path) as part:
+            figure.savefig(part, dpi=150, metadata=metadata)
     except (OSError, ValueError) as error:
-        raise InputError(f"can't be written: {error}", location=Location(str(path))) from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"can't be written: {why}", location=Location(str(path))) from error
     return path

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.results.measures import MEASURES
+from cosim.results.orders import letters
 from cosim.results.render.figure import COLORS, MARKERS, new_figure, save_figure
 from cosim.results.sweep import SweepRun
 
@@ -58,6 +59,8 @@ def draw_measure(panel: Any, sweep: SweepRun, measure: str) -> None:
         panel.set_ylim(bottom=0)
     several = len({trial.seed for trial in sweep.runs}) > 1
     how = ", seed by seed over the best of its column; bars: 95\u00a0%" if relative else "; bars: 95\u00a0%"
+    if len(sweep.axes[0][1]) > 1:
+        how += "; a letter in common: not told apart, seed by seed"
     title = textwrap.fill(one.text + how * several, int(_LETTERS_PER_INCH * width))
     panel.set_title(title, fontsize=9, loc="left")
 
@@ -65,14 +68,21 @@ def draw_measure(panel: Any, sweep: SweepRun, measure: str) -> None:
 def _draw_choices(panel: Any, sweep: SweepRun, measure: str, relative: bool) -> list[float]:
     """Dots and bars; the ends of all intervals, as drawn."""
     labels = sweep.axes[0][1]
+    groups = [letters(sweep, column, measure) if len(labels) > 1 else {} for column in sweep.columns]
     of = sweep.of_best if relative else sweep.cell
     scale = 1.0 if relative else 1 / MEASURES[measure].per
     ends: list[float] = []
     for k, label in enumerate(labels):
         cells = [of((label, *column), measure) for column in sweep.columns]
         ends += [scale * end for cell in cells if cell.count for end in cell.interval]
+        at = [c + (k - (len(labels) - 1) / 2) * 0.84 / len(labels) for c in range(len(cells))]
+        for x, cell, group in zip(at, cells, groups, strict=True):
+            if cell.count and group.get(label):
+                place = (x, scale * cell.interval[1])
+                about = {"fontsize": 6.5, "ha": "center", "color": "#555555", "annotation_clip": False}
+                panel.annotate(group[label], place, (0, 4), textcoords="offset points", **about)
         panel.errorbar(
-            [c + (k - (len(labels) - 1) / 2) * 0.84 / len(labels) for c in range(len(cells))],
+            at,
             [scale * cell.mean for cell in cells],
             yerr=[scale * (cell.half_width or 0.0) for cell in cells],
             fmt=MARKERS[k // len(COLORS) % len(MARKERS)],

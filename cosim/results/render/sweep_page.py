@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cosim.results.measures import MEASURES, show_value
-from cosim.results.orders import agreement, reversals, shown_order
+from cosim.results.orders import agreement, letters, reversals, shown_order
 from cosim.results.render.doubts_page import MARK, points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.sweep import Cell, Column, SweepRun
@@ -29,6 +29,8 @@ def sweep_page(sweep: SweepRun) -> Page:
     if several:
         title += ", mean ± 95 % confidence over seeds (of each by itself); * best of its column"
     head = [Lines([title], bold=True)]
+    if several and len(sweep.axes[0][1]) > 1:
+        head.append(Lines(["choices that share a letter can't be told apart by the paired test, 95 %"]))
     if sweep.interrupted:
         head.append(Lines([f"INTERRUPTED: {sweep.interrupted}; what follows was run until then"], bold=True))
     sections = [Section(head), *points_section((named(one.labels), one.doubtful) for one in sweep.runs)]
@@ -72,12 +74,18 @@ def _column(sweep: SweepRun, column: Column, measure: str) -> list[str]:
     if len(best) == len(order):
         best = []
     doubtful = {label for label in labels if sweep.doubtful((label, *column))}
-    return [_shown(cells[label], measure, label in best, label in doubtful) for label in labels]
+    groups = letters(sweep, column, measure) if len(order) > 1 else {}
+    width = max(map(len, groups.values()), default=0)
+    return [
+        _shown(cells[label], measure, label in best, label in doubtful, groups.get(label, "").ljust(width))
+        for label in labels
+    ]
 
 
-def _shown(cell: Cell, measure: str, best: bool, doubtful: bool) -> str:
+def _shown(cell: Cell, measure: str, best: bool, doubtful: bool, group: str) -> str:
+    group = f" {group}" if group else ""
     if cell.count == 0:
-        return "-  "
+        return f"-{group}  "
     text = show_value(measure, cell.mean)
     if cell.half_width:
         unit = MEASURES[measure].unit
@@ -85,7 +93,7 @@ def _shown(cell: Cell, measure: str, best: bool, doubtful: bool) -> str:
             text += f" ±{100 * cell.half_width / cell.mean:.1f} %" if cell.mean else ""
         else:
             text += f" ±{100 * cell.half_width:.1f}" if unit == "share" else f" ±{cell.half_width:.3f}"
-    return text + (f" {MARK}" if doubtful else "") + (" *" if best else "  ")
+    return text + (f" {MARK}" if doubtful else "") + group + (" *" if best else "  ")
 
 
 def _over_baseline(sweep: SweepRun, measure: str) -> Iterator[PageTable | Lines]:

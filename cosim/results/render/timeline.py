@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.records import CollectiveRecord, Records
 from cosim.errors import InputError, Location
+from cosim.files.whole import whole_file
 from cosim.results.intervals import lanes
 from cosim.results.links import bin_lengths, busiest, utilisation_over_time
 from cosim.results.optable import OpTable, op_table
@@ -76,7 +77,8 @@ def write_timeline(records: Records, path: str | Path, *, max_ranks: int = 32, m
     target = Path(path)
     text = json.dumps(timeline(records, max_ranks=max_ranks, max_links=max_links), separators=(",", ":"))
     try:
-        target.write_text(text, encoding="utf-8")
+        with whole_file(target) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"can't write the timeline: {error}", location=Location(str(target))) from error
     return target

@@ -14,10 +14,12 @@ from typing import Any
 
 from cosim.files.text import write_text
 from cosim.results.render.text import text
+from cosim.results.report.decision_data import decision_data
 from cosim.results.report.packing import packed
 from cosim.results.report.run_data import run_data
 from cosim.results.report.source import RunInMemory, source_of
 from cosim.results.report.sweep_data import PageOf, no_run, sweep_data
+from cosim.results.search import SearchRun
 from cosim.results.stored_run import StoredRun
 from cosim.results.sweep import SweepRun
 from cosim.results.table import Array
@@ -86,6 +88,12 @@ def sweep_report(sweep: SweepRun, page_of: PageOf = no_run) -> RunReport:
     """The page of a sweep; its cells open their runs where ``page_of`` says where those are."""
     data = packed({"version": version("cosim-net"), "sweep": sweep_data(sweep, page_of)}, {})
     return RunReport(_document(sweep.name, data, str(sweep)))
+
+
+def decision_report(done: SearchRun) -> RunReport:
+    """The page of a search."""
+    data = packed({"version": version("cosim-net"), "decision": decision_data(done)}, {})
+    return RunReport(_document(done.name, data, str(done)))
 
 
 def _document(title: str, data: str, plain: str) -> str:

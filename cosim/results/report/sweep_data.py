@@ -76,7 +76,8 @@ def _said(sweep: SweepRun) -> str:
     seeds = len({run.seed for run in sweep.runs})
     failed = f", {len(sweep.failed)} of them could not go on" if sweep.failed else ""
     interval = "; intervals are Student's, 95 %, over seeds" if seeds > 1 else ""
-    return f"{len(sweep.runs):,} runs{failed}{interval}."
+    ended = f"Interrupted ({sweep.interrupted}): of {sweep.num_asked:,} runs, " if sweep.interrupted else ""
+    return f"{ended}{len(sweep.runs):,} runs{failed}{interval}."
 
 
 def load_sweep(directory: Path) -> SweepRun:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cosim.captures.contract import CaptureFormat
 from cosim.captures.read import read_capture
 from cosim.captures.traffic import TrafficCapture, Transfers
 from cosim.engine.records import MessageRecords
@@ -15,17 +16,17 @@ from cosim.results.store import SUMMARY_FILE
 from cosim.results.stored_run import StoredRun, load_run
 
 
-def read_traffic(path: Path) -> TrafficCapture:
-    """Read a run's folder or a capture.
+def read_traffic(path: Path, chosen: CaptureFormat | None = None) -> TrafficCapture:
+    """Read a run's folder, or a capture, in a format that is named or in the one that knows it.
 
     Raises
     ------
     InputError
         Neither, or one that can't be read; a run without messages.
     """
-    if (path / SUMMARY_FILE).is_file():
+    if chosen is None and (path / SUMMARY_FILE).is_file():
         return capture_of(load_run(path))
-    return read_capture(path)
+    return read_capture(path, chosen)
 
 
 def capture_of(run: StoredRun) -> TrafficCapture:

@@ -54,6 +54,7 @@ SERVER_FAULTS = {
     "no_events": "link_events",
     "own_rates": "link_rates",
     "no_detours": "detours",
+    "deaf_to_changes": "live_changes",
     "free_credit": "credit",
     "narrow": "receives",
     "late_cause": "causes",
@@ -164,6 +165,8 @@ class FaultySession(Session):
             src, dst = message.paths.src[0], message.paths.dst[0]
             message.paths.link[:] = [src, self._num_links // 2 + dst]  # of a star: up, and down
             message.paths.end[:] = [2]
+        if self.fault == "deaf_to_changes":
+            message.ClearField("changes")
         if self.fault == "lax" and self._simulation is not None:
             message.horizon_ps = max(message.horizon_ps, self._last_grant)
         super().take(message)

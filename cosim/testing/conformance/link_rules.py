@@ -68,6 +68,34 @@ def detours(kit: ServerKit) -> None:
     expect(came[0] > known, f"a message took its detour before {known} ps: it arrived at {came[0]} ps")
 
 
+@check(
+    "live_changes",
+    "a link that slows down while the session runs carries no more than its new rate from then on",
+    of=["server"],
+)
+def live_changes(kit: ServerKit) -> None:
+    kit.needs("live_changes")
+    link, begin, change = kit.links(0, 1)[-1], LATENCY_PS, 2 * LATENCY_PS
+    with kit.probe(opened=False) as probe:
+        request = probe.request()
+        request.link_events.SetInParent()  # none is known, and some may come
+        probe.open(request)
+        given = flows(0, [(0, 1)], MESSAGE, begin, reaction=NEVER)
+        probe.advance(given, change)
+        slower = pb.Changes(time_ps=[change], link=[link], rate_bps=[RATE_BPS / 4])
+        number = probe.sequence + 1
+        asked = pb.Advance(sequence=number, horizon_ps=NEVER, changes=slower)
+        probe.send(pb.SessionRequest(advance=asked))
+        came = probe.answer().time_ps.tolist()
+    expect(len(came) == 1, "a message never completed over a link that changes")
+    least = change + round((MESSAGE * 8e12 - RATE_BPS * (change - begin)) / (RATE_BPS / 4))
+    expect(
+        came[0] >= least,
+        f"a message arrived at {came[0]} ps; a quarter of its link's rate, from {change} ps on, sends it by "
+        f"{least} ps at the earliest",
+    )
+
+
 def _arrives(kit: ServerKit, events: pb.LinkEvents) -> int:
     """When a message from endpoint 0 to 1 is there."""
     with kit.probe(opened=False) as probe:

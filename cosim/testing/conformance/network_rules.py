@@ -140,6 +140,8 @@ def symmetry(kit: NetworkKit) -> None:
 
 @check("unclaimed", "what isn't claimed is refused: dependent flows, peek, queues, rates", of=["network"])
 def unclaimed(kit: NetworkKit) -> None:
+    with kit.probe() as probe:
+        refuses(lambda: probe.network.tune({"no_such_parameter": 1}, 0), "a control's unknown parameter")
     may_lack = ("dependent_flows", "peek", "queues", "rates")
     if all(kit.has(name) for name in may_lack):
         raise CheckSkipped(f"{', '.join(may_lack)} are claimed")

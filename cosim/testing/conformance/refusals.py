@@ -102,7 +102,6 @@ def invalid_flows(kit: ServerKit) -> None:
         "the id of a flow that was given before": [mark, pb.Flows(count=1, first_id=0, start_ps=[9])],
         "a source that is no endpoint": [pb.Flows(count=1, src=[1000], start_ps=[5])],
         "a destination that is no endpoint": [pb.Flows(count=1, dst=[1000], start_ps=[5])],
-        "a switch as source": [pb.Flows(count=1, src=[kit.topology.num_endpoints], start_ps=[5])],
         "a size of -1 bytes": [pb.Flows(count=1, size_bytes=[-1])],
         "a reaction delay of -1 ps": [pb.Flows(count=1, reaction_delay_ps=[-1], start_ps=[5])],
     }
@@ -118,6 +117,9 @@ def invalid_flows(kit: ServerKit) -> None:
             pb.Starts(id=[0, 1], start_ps=[7]),
         ),
     }
+    if not kit.has("switch_ends"):
+        switch = kit.topology.num_endpoints
+        wrong["a switch as source"] = [pb.Flows(count=1, src=[switch], start_ps=[5])]
     if kit.has("dependent_flows"):
         wrong["a flow that waits for itself"] = [
             pb.Flows(count=1, start_ps=[LATER], dependency_end=[1], dependency_id=[0])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cosim.same_python import same_python
+from tests.cli.processes import PATIENCE_S
 from tests.inputs import ROOT
 
 SWEEP = """
@@ -33,7 +34,7 @@ def cosim(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     whole = [sys.executable, "-P", "-m", "cosim", *arguments]
     cache = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     return subprocess.run(
-        whole, cwd=folder, env=cache, capture_output=True, text=True, timeout=120, check=False
+        whole, cwd=folder, env=cache, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 
@@ -56,7 +57,9 @@ def test_folders_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "first"), "", *sys.path])
     command = same_python("import json; print(json.dumps(sys.path + sys.argv[1:]))", "an argument")
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    told = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    ).stdout
     assert told.startswith(f'["{tmp_path}/first", "{tmp_path}", ')
     assert told.endswith(', "an argument"]\n')
 

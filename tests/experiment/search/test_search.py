@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import cosim
@@ -405,3 +406,31 @@ objective: price
     )
     with pytest.raises(InputError, match=r"what the GPU .* costs is not known; cost.gpus has v100-sxm2"):
         cosim.search(design)
+
+
+TRAINING = """
+topology: {kind: switch, endpoints: 8, rate: 400Gbps, latency: 1us}
+network: fair_share
+jobs:
+- {workload: {kind: model, model: llama3-8b, gpu: h100-sxm, parallel: {tp: 8}, batch: 2, sequence: 1024}}
+"""
+
+
+def test_a_run_a_sweep_and_a_search_mean_the_same_by_tokens_per_s() -> None:
+    axes = {"rate": {"topology.rate": ["400Gbps", "200Gbps"]}}
+    swept = cosim.sweep(TRAINING, axes, measures=["tokens_per_s"])
+    found = cosim.search({"scenario": yaml.safe_load(TRAINING), "axes": axes, "objective": "tokens_per_s"})
+    assert found.best is not None
+    assert found.best.values["tokens_per_s"] == pytest.approx(
+        swept.cell(found.best.labels, "tokens_per_s").mean
+    )
+    [job] = cosim.run(TRAINING).summary.jobs
+    assert job.tokens_per_gpu_s is not None
+    assert swept.cell(("400Gbps",), "tokens_per_s").mean == pytest.approx(8 * job.tokens_per_gpu_s)
+    assert job.iteration_mean_ps is not None
+    assert 8 * job.tokens_per_gpu_s == pytest.approx(2 * 1024 / (job.iteration_mean_ps / 1e12))
+
+
+def test_a_sweep_says_who_knows_a_price() -> None:
+    with pytest.raises(InputError, match=r"price is known of a design, not of a run: `cosim search`"):
+        cosim.sweep(TRAINING, {"rate": {"topology.rate": ["400Gbps"]}}, measures=["price"])

@@ -125,7 +125,7 @@ def write(folder: Path, way: tuple[str, str], number: int) -> None:
     (folder / "s.yaml").write_text(SCENARIO)
     (folder / "real").write_text(str(number))
     (folder / "data").write_text(str(number))
-    (folder / "data.gz").write_bytes(gzip.compress(str(number).encode()))
+    (folder / "data.gz").write_bytes(gzip.compress(str(number).encode(), mtime=0))
     (folder / "data.xz").write_bytes(lzma.compress(str(number).encode()))
     (folder / "helper.py").write_text(f"X = {number}\n")
     (folder / "outer.py").write_text("from helper import X\n")

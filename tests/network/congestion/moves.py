@@ -47,7 +47,7 @@ def long_flows(
         star(flows, rate, US),
         control,
         [(k, flows, 10**10) for k in range(flows)],
-        PortSettings(mtu_bytes=mtu),
+        PortSettings(headers=False, mtu_bytes=mtu),
         until_ps=int(ms * MS),
         step_ps=10 * US,
     )

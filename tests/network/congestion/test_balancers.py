@@ -59,7 +59,7 @@ def unlimited(balancer: Balancer | None = None, **ports: object) -> CongestionNe
     """A control that never limits anybody, and buffers that hold all."""
     settings: dict[str, object] = {"mtu_bytes": 1000, "lossless": False, "buffer_bytes": 10**9} | ports
     window = Fixed(bdp=1e6)
-    return CongestionNetwork(window, PortSettings(**settings), balancer)  # type: ignore[arg-type]
+    return CongestionNetwork(window, PortSettings(headers=False, **settings), balancer)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("balancer", [Spray, Reps])
@@ -76,7 +76,7 @@ def test_a_sprayed_permutation_takes_the_time_of_the_hosts_own_links(balancer: t
 def test_a_window_is_of_all_strands_together() -> None:
     window = Fixed(bdp=0.05)
     for balancer in (None, Spray()):
-        network = CongestionNetwork(window, PortSettings(mtu_bytes=1000), balancer)
+        network = CongestionNetwork(window, PortSettings(headers=False, mtu_bytes=1000), balancer)
         times, _ = send(network, leaf_spine(), [(0, 4, SIZE)])
         assert times[0] == pytest.approx(20 * 800_000_000, rel=0.001)
 
@@ -91,7 +91,7 @@ def test_a_sprayed_message_ends_when_its_slowest_part_has() -> None:
     assert abs(times[0] - 1_600_000_000) < 1_500_000  # and packets' times
     assert counted.link_bytes[2] == counted.link_bytes[3] == SIZE // 2
     for balancer in (Adaptive(), Reps()):
-        network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), balancer)
+        network = CongestionNetwork(Dctcp(), PortSettings(headers=False, mtu_bytes=1000), balancer)
         adapted, _ = send(network, topology, [(0, 2, SIZE)])
         assert adapted[0] < 1_400_000_000  # both ways together take 640 us
 
@@ -120,7 +120,7 @@ def test_reps_leaves_a_path_that_marks() -> None:
     up = up_links(topology)
 
     def sent(balancer: Balancer) -> np.ndarray:
-        network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), balancer)
+        network = CongestionNetwork(Dctcp(), PortSettings(headers=False, mtu_bytes=1000), balancer)
         slow = [LinkChange(0, up[0], 4e9)]
         object.__setattr__(topology, "changes", LinkChanges(slow))
         _, counted = send(network, topology, [(0, 2, 4 * SIZE)])
@@ -140,7 +140,7 @@ def test_flowlets_part_where_a_full_path_cuts_windows_and_stay_where_they_do_not
     topology = leaf_spine(leaves=2, below=2, spines=2)
 
     def last(gap: Any, seed: int) -> tuple[float, int]:
-        network = CongestionNetwork(Dctcp(), PortSettings(mtu_bytes=1000), Flowlet(gap=gap))
+        network = CongestionNetwork(Dctcp(), PortSettings(headers=False, mtu_bytes=1000), Flowlet(gap=gap))
         times, counted = send(network, topology, [(0, 2, SIZE), (1, 3, SIZE)], seed=seed)
         assert counted.balancing is not None
         return times.max() / 1e6, counted.balancing.choices
@@ -201,16 +201,16 @@ def test_who_comes_while_a_link_is_dead_moves_nobody_else(eager: bool) -> None:
 
 
 def marking(balancer: Balancer) -> CongestionNetwork:
-    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000), balancer)
+    return CongestionNetwork(Dctcp(), PortSettings(headers=False, mark_from_bytes=20_000), balancer)
 
 
 def dropping(balancer: Balancer) -> CongestionNetwork:
-    ports = PortSettings(buffer_bytes=40_000, mtu_bytes=1_000)
+    ports = PortSettings(headers=False, buffer_bytes=40_000, mtu_bytes=1_000)
     return CongestionNetwork(NewReno(), ports, balancer)
 
 
 def pausing(balancer: Balancer, **more: bool) -> CongestionNetwork:
-    return CongestionNetwork(Hpcc(), PortSettings(lossless=True, pause_bytes=20_000), balancer)
+    return CongestionNetwork(Hpcc(), PortSettings(headers=False, lossless=True, pause_bytes=20_000), balancer)
 
 
 @pytest.mark.parametrize("balancer", EVERY)

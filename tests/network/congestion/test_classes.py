@@ -45,7 +45,9 @@ class World:
         return graph(count + 1, count + 3, links)
 
     def network(self, control: Control) -> CongestionNetwork:
-        ports = PortSettings(mtu_bytes=1_000, buffer_bytes=10**8, pause_bytes=10**5, lossless=self.lossless)
+        ports = PortSettings(
+            headers=False, mtu_bytes=1_000, buffer_bytes=10**8, pause_bytes=10**5, lossless=self.lossless
+        )
         return CongestionNetwork(control, ports)
 
     def run(self, control: Control, *, classes: bool = True) -> tuple[CongestionNetwork, dict[int, int]]:

@@ -23,7 +23,7 @@ LEAVES_AT = 100 * PS_PER_US
 TO_BIG, TO_SMALL, LEFT_WAY = 2, 3, 6
 """Links to either receiver, and the one behind the port with the queue."""
 BIG, SMALL = 4_000_000, 50_000
-ROOM = PortSettings(mtu_bytes=1000, lossless=False, buffer_bytes=10**9)
+ROOM = PortSettings(headers=False, mtu_bytes=1000, lossless=False, buffer_bytes=10**9)
 
 
 class Leaves(Balancer):

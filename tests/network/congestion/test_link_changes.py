@@ -34,7 +34,7 @@ some = settings(max_examples=25, deadline=None, suppress_health_check=list(Healt
 def open_window(**change: object) -> CongestionNetwork:
     """A control that never limits anybody: what limits are links."""
     window = Fixed(bdp=1e6)
-    return CongestionNetwork(window, PortSettings(lossless=False, mtu_bytes=1000, **change))  # type: ignore[arg-type]
+    return CongestionNetwork(window, PortSettings(headers=False, lossless=False, mtu_bytes=1000, **change))  # type: ignore[arg-type]
 
 
 def near(*times_ps: int) -> object:
@@ -103,7 +103,7 @@ def test_what_waits_for_a_link_that_dies_has_arrived_and_pauses_nobody(lossless:
     rows = [LinkChange(10**8, 2, 0.0), LinkChange(PS_PER_MS, 2, 80e9)]
     topology = replace(graph(4, 4, links), changes=LinkChanges(rows))
     window = Fixed(bdp=20.0)
-    ports = PortSettings(lossless=lossless, buffer_bytes=400_000)
+    ports = PortSettings(headers=False, lossless=lossless, buffer_bytes=400_000)
     found, counted = send(CongestionNetwork(window, ports), topology, [(0, 3, 2 * MB), (1, 3, 2 * MB)])
     assert (found > PS_PER_MS).all()
     # 4 MB take 0.4 ms, 0.1 ms of which came before, and some in queues.
@@ -112,15 +112,15 @@ def test_what_waits_for_a_link_that_dies_has_arrived_and_pauses_nobody(lossless:
 
 
 def marking() -> CongestionNetwork:
-    return CongestionNetwork(Dctcp(), PortSettings(mark_from_bytes=20_000))
+    return CongestionNetwork(Dctcp(), PortSettings(headers=False, mark_from_bytes=20_000))
 
 
 def dropping() -> CongestionNetwork:
-    return CongestionNetwork(NewReno(), PortSettings(buffer_bytes=40_000, mtu_bytes=1_000))
+    return CongestionNetwork(NewReno(), PortSettings(headers=False, buffer_bytes=40_000, mtu_bytes=1_000))
 
 
 def pausing() -> CongestionNetwork:
-    return CongestionNetwork(Dctcp(), PortSettings(lossless=True, pause_bytes=20_000))
+    return CongestionNetwork(Dctcp(), PortSettings(headers=False, lossless=True, pause_bytes=20_000))
 
 
 @some

@@ -40,7 +40,9 @@ def test_pfc_never_drops_and_its_pauses_spread() -> None:
     """Senders behind two switches in a row flood one host: both switches' links pause, to the senders."""
     flows = [(k, 4, 2_000_000) for k in range(3)] + [(3, 5, 2_000_000)]
     fixed = Fixed(bdp=20)
-    paused = watch(in_a_row(), fixed, flows, PortSettings(pause_bytes=200_000, mtu_bytes=1_000))
+    paused = watch(
+        in_a_row(), fixed, flows, PortSettings(headers=False, pause_bytes=200_000, mtu_bytes=1_000)
+    )
     extra = paused.statistics.extra
     assert extra["drops"].sum() == 0
     # Four links fill the queue that all pass, each to its threshold; the others have one link before them.
@@ -52,7 +54,10 @@ def test_pfc_never_drops_and_its_pauses_spread() -> None:
     assert (by_link[[8, 10, 12]] > 0).all()  # ... and the senders' own
     assert by_link[[0, 6]].sum() == 0  # not those to hosts
     lossy = watch(
-        in_a_row(), fixed, flows, PortSettings(lossless=False, buffer_bytes=200_000, mtu_bytes=1_000)
+        in_a_row(),
+        fixed,
+        flows,
+        PortSettings(headers=False, lossless=False, buffer_bytes=200_000, mtu_bytes=1_000),
     )
     assert lossy.statistics.extra["drops"].sum() > 0
 
@@ -70,7 +75,7 @@ def test_only_the_link_whose_bytes_fill_the_queue_is_stopped() -> None:
             graph(3, 4, links),
             Fixed(bdp=1e6),
             flows,
-            PortSettings(pause_bytes=pause, mtu_bytes=1_000),
+            PortSettings(headers=False, pause_bytes=pause, mtu_bytes=1_000),
             until_ps=until_us * PS_PER_US,
         )
         by_link = seen.statistics.extra["pause_ps"]
@@ -84,17 +89,26 @@ def test_a_flow_that_meets_no_congestion_waits_behind_those_that_do() -> None:
     of the bottleneck, a third of 10 Gb/s, though its own way is free; with drops it has far more.
     """
     flows = [(k, 4, 2_000_000) for k in range(3)] + [(3, 5, 2_000_000)]
-    paused = watch(in_a_row(), Fixed(bdp=20), flows, PortSettings(pause_bytes=100_000, mtu_bytes=1_000))
+    paused = watch(
+        in_a_row(), Fixed(bdp=20), flows, PortSettings(headers=False, pause_bytes=100_000, mtu_bytes=1_000)
+    )
     fair_ps = 2_000_000 * 8e12 / (10e9 / 3)
     assert paused.done_ps[3] == pytest.approx(fair_ps, rel=0.1)
-    alone = watch(in_a_row(), Fixed(bdp=20), flows[3:], PortSettings(pause_bytes=100_000, mtu_bytes=1_000))
+    alone = watch(
+        in_a_row(),
+        Fixed(bdp=20),
+        flows[3:],
+        PortSettings(headers=False, pause_bytes=100_000, mtu_bytes=1_000),
+    )
     assert paused.done_ps[3] > 8 * alone.done_ps[0]
 
 
 def test_pauses_are_reported() -> None:
     topology = in_a_row()
     flows = [(k, 4, 2_000_000) for k in range(4)]
-    seen = watch(topology, Fixed(bdp=20), flows, PortSettings(pause_bytes=100_000, mtu_bytes=1_000))
+    seen = watch(
+        topology, Fixed(bdp=20), flows, PortSettings(headers=False, pause_bytes=100_000, mtu_bytes=1_000)
+    )
     queues = summarize_queues(topology, seen.statistics)
     assert queues is not None
     by_link = seen.statistics.extra["pause_ps"]
@@ -123,7 +137,7 @@ def test_the_last_bytes_of_an_incast_that_begins_to_pause_wait_for_the_bottlenec
         in_a_row(),
         Fixed(bdp=100),
         [(k, 4, size) for k in range(4)],
-        PortSettings(pause_bytes=50_000, mtu_bytes=1_000),
+        PortSettings(headers=False, pause_bytes=50_000, mtu_bytes=1_000),
     )
     least = 4 * size * 8e12 / 10e9
     assert least <= max(seen.done_ps.values()) <= least + 7 * PS_PER_US
@@ -153,7 +167,7 @@ def test_what_stood_before_a_pause_comes_to_the_bottleneck_after_it(
         graph(count + 1, count + 3, links),
         Fixed(bdp=1_000),
         [(k, count, size) for k, (_, size, _) in enumerate(sources)],
-        PortSettings(mtu_bytes=1_000),
+        PortSettings(headers=False, mtu_bytes=1_000),
         starts_ps=starts,
     )
     for begin in starts:
@@ -163,7 +177,9 @@ def test_what_stood_before_a_pause_comes_to_the_bottleneck_after_it(
 
 def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() -> None:
     flows = [(k % 2, 4, 200_000) for k in range(20)]
-    seen = watch(in_a_row(), Fixed(bdp=100), flows, PortSettings(pause_bytes=50_000, mtu_bytes=1_000))
+    seen = watch(
+        in_a_row(), Fixed(bdp=100), flows, PortSettings(headers=False, pause_bytes=50_000, mtu_bytes=1_000)
+    )
     for source in range(2):
         done = [seen.done_ps[k] for k in range(source, 20, 2)]
         assert done == sorted(done)
@@ -206,7 +222,7 @@ def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int, int]]
     count as of what comes after them. A threshold is looked at a nanosecond late at most, 5 bytes at 40 Gb/s.
     """
     early, late = 64, 5
-    network = CongestionNetwork(Timely(), PortSettings(pause_bytes=60_000, mtu_bytes=1_000))
+    network = CongestionNetwork(Timely(), PortSettings(headers=False, pause_bytes=60_000, mtu_bytes=1_000))
     flows = [(source, 4 + k % 2, size) for k, (source, size, *_) in enumerate(sent)]
     starts = [start * PS_PER_US for _, _, start, _ in sent]
     priorities = [priority for *_, priority in sent]
@@ -232,7 +248,9 @@ def test_what_came_to_a_dead_link_is_gone_of_its_feeds_too(until_us: int) -> Non
     topology, fixed = in_a_row(), Fixed(bdp=20)
     changes = LinkChanges([LinkChange(60 * PS_PER_US, 0, 0.0), LinkChange(65 * PS_PER_US, 0, 10e9)])
     object.__setattr__(topology, "changes", changes)
-    network = CongestionNetwork(fixed, PortSettings(lossless=True, pause_bytes=60_000, mtu_bytes=1_000))
+    network = CongestionNetwork(
+        fixed, PortSettings(headers=False, lossless=True, pause_bytes=60_000, mtu_bytes=1_000)
+    )
     flows, until = [(k, 4, 2_000_000) for k in range(3)], until_us * PS_PER_US
     watch(topology, fixed, flows, network=network, until_ps=until)
     for feeds, queue in brought(network, until):
@@ -264,7 +282,7 @@ def test_a_flow_that_begins_over_a_dead_link_waits_for_no_queue_of_it() -> None:
     dead = [(92, 2, 0.0), (97, 2, 40e9), (267, 4, 5e9), (272, 4, 40e9)]
     changes = [LinkChange(time_ps=us * PS_PER_US, link=link, rate_bps=rate) for us, link, rate in dead]
     topology = replace(in_a_row(), changes=LinkChanges(changes, 10**5))
-    ports = PortSettings(pause_bytes=60_000, mtu_bytes=1_000)
+    ports = PortSettings(headers=False, pause_bytes=60_000, mtu_bytes=1_000)
     network = CongestionNetwork(Timely(), ports)
     starts = [us * PS_PER_US for us in begin.values()]
     seen = watch(topology, Timely(), flows, network=network, starts_ps=starts, priorities=[1, 1, 1, 2, 0])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
 from cosim.network.congestion import Control
+from cosim.network.congestion.contract import TCP_HEADER_BYTES
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
@@ -86,6 +87,8 @@ class NumpyDctcp(Control):
 
     state: ClassVar[dict[str, float]] = {"alpha": 1.0, "threshold": 1e18, "cut": 0.0}
     settles: ClassVar[bool] = True
+    acks_wait: ClassVar[bool] = True
+    header_bytes: ClassVar[int] = TCP_HEADER_BYTES
 
     def start(self, c: Any) -> None:
         c.window = 10 * c.mss
@@ -162,7 +165,8 @@ def test_priorities_have_eight_classes() -> None:
 
 def test_a_message_alone_takes_its_bytes_at_line_rate_and_the_path() -> None:
     """3 links of 100 Gb/s and 1 us: latencies, the bytes once, and a packet's time on each further link."""
-    seen = watch(dumbbell(1, 100e9, 1_000_000), Dctcp(), [(0, 1, 9_000)])
+    plain = PortSettings(headers=False)
+    seen = watch(dumbbell(1, 100e9, 1_000_000), Dctcp(), [(0, 1, 9_000)], plain)
     assert seen.done_ps[0] == 3 * 1_000_000 + 3 * 720_000
     assert watch(dumbbell(1, 100e9, 1_000_000), Dctcp(), [(0, 1, 0)]).done_ps[0] == 3_000_000
 

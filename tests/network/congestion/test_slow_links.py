@@ -13,7 +13,7 @@ from cosim.network.congestion.fabric import PortSettings
 from cosim.units import PS_PER_US
 from tests.network.congestion.worlds import star, watch
 
-PORTS = PortSettings(mtu_bytes=1_000, buffer_bytes=1_000_000)
+PORTS = PortSettings(headers=False, mtu_bytes=1_000, buffer_bytes=1_000_000)
 FLOW = [(0, 1, 1_000_000)]
 
 

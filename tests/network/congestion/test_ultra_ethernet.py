@@ -34,7 +34,7 @@ def test_nscc_fills_a_link_shares_it_and_keeps_the_delay_near_its_target(flows: 
         dumbbell(flows, rate, 2 * PS_PER_US, edge=rate),
         Nscc(),
         [(k, flows + k, 10**11) for k in range(flows)],
-        PortSettings(4160, bdp, bdp // 5, bdp * 4 // 5),
+        PortSettings(4160, bdp, bdp // 5, bdp * 4 // 5, headers=False),
         until_ps=20 * PS_PER_MS,
         step_ps=10 * PS_PER_US,
     )
@@ -48,7 +48,9 @@ def test_nscc_fills_a_link_shares_it_and_keeps_the_delay_near_its_target(flows: 
 
 def test_nscc_alone_is_never_limited() -> None:
     """Its window is one and a half bandwidth-delay products, and nothing marks."""
-    seen = watch(dumbbell(1, 100e9, PS_PER_US), Nscc(), [(0, 1, 10**8)], PortSettings(mtu_bytes=4000))
+    seen = watch(
+        dumbbell(1, 100e9, PS_PER_US), Nscc(), [(0, 1, 10**8)], PortSettings(headers=False, mtu_bytes=4000)
+    )
     assert seen.done_ps[0] == pytest.approx(8_000 * PS_PER_US + 3 * PS_PER_US, abs=PS_PER_US)
 
 
@@ -64,7 +66,7 @@ def test_what_is_trimmed_never_waits_for_a_timeout(control: type[Any]) -> None:
     last = {}
     for trims in (True, False):
         ports = PortSettings(
-            mtu_bytes=4000, buffer_bytes=64_000, trims=trims, least_rto_ps=rto, lossless=False
+            headers=False, mtu_bytes=4000, buffer_bytes=64_000, trims=trims, least_rto_ps=rto, lossless=False
         )
         seen = watch(star(32, 100e9, PS_PER_US), control(), flows, ports)
         last[trims] = max(seen.done_ps.values())
@@ -79,7 +81,7 @@ def test_what_is_trimmed_never_waits_for_a_timeout(control: type[Any]) -> None:
 def test_a_receiver_grants_its_port_in_equal_parts(senders: int) -> None:
     """All bytes at 0.99 of its rate, but in the first round trip: at line rate, as far as there is room."""
     size, base = 10**7, 4 * PS_PER_US + 2 * 4000 * 80
-    ports = PortSettings(mtu_bytes=4000, buffer_bytes=400_000)
+    ports = PortSettings(headers=False, mtu_bytes=4000, buffer_bytes=400_000)
     seen = watch(star(senders, 100e9, PS_PER_US), Rccc(), [(k, senders, size) for k in range(senders)], ports)
     least = senders * size * 80 / 0.99 - 400_000 * 80 - 2 * base
     assert (
@@ -118,7 +120,7 @@ def test_what_one_sender_cannot_use_is_granted_to_the_others(control: type[Rccc]
         congestion_graph(6, 7, links),
         control(),
         flows,
-        PortSettings(mtu_bytes=4000),
+        PortSettings(headers=False, mtu_bytes=4000),
         until_ps=PS_PER_MS,
         step_ps=PS_PER_US,
     )
@@ -133,7 +135,7 @@ def test_a_message_after_a_silence_goes_at_once_and_grants_end_with_who_asked() 
         topology,
         Rccc(),
         [(0, 2, size), (1, 2, 5 * size), (0, 2, size)],
-        PortSettings(mtu_bytes=4000),
+        PortSettings(headers=False, mtu_bytes=4000),
         starts_ps=[0, 0, 900 * PS_PER_US],
     )
     assert seen.done_ps[0] == pytest.approx(2 * size * 80 / 0.99, rel=0.02)
@@ -144,7 +146,7 @@ def test_a_message_after_a_silence_goes_at_once_and_grants_end_with_who_asked() 
 def test_an_oversubscribed_fabric_lowers_credit_to_what_it_carries() -> None:
     """Four hosts through a link of one's rate: hardly anything is trimmed, 0.99 x 0.9 is used at least."""
     pairs = [(k, 4 + k, 10**10) for k in range(4)]
-    ports = PortSettings(4000, 400_000, 100_000, 300_000)
+    ports = PortSettings(4000, 400_000, 100_000, 300_000, headers=False)
     held, free = (
         watch(
             dumbbell(4, 100e9, PS_PER_US),
@@ -174,7 +176,7 @@ def test_entropies_are_hashed_to_paths_like_lots(balancer: Any) -> None:
     def sent(seed: int) -> tuple[Any, Any]:
         network = CongestionNetwork(
             Fixed(bdp=1e6),
-            PortSettings(mtu_bytes=1000, lossless=False, buffer_bytes=10**9),
+            PortSettings(headers=False, mtu_bytes=1000, lossless=False, buffer_bytes=10**9),
             balancer(entropies=entropies),
         )
         return send(network, topology, messages, seed=seed)
@@ -215,7 +217,7 @@ def test_less_than_half_a_packet_holds_no_message_back(second: float, waits: boo
     object.__setattr__(topology, "routing", EcmpPaths())
     network = CongestionNetwork(
         Fixed(bdp=1e6),
-        PortSettings(mtu_bytes=1000, lossless=False, buffer_bytes=10**9),
+        PortSettings(headers=False, mtu_bytes=1000, lossless=False, buffer_bytes=10**9),
         Partly(second=second),
     )
     times, _ = send(network, topology, [(0, 1, 100_000)])

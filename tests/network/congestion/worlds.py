@@ -52,6 +52,13 @@ def star(sources: int, rate: float, latency_ps: int) -> Topology:
     return graph(sources + 1, sources + 2, links)
 
 
+def on_wire(control: Control, size: int, mtu: int) -> int:
+    """Bytes of a message: headers are within each packet's MTU, telemetry and a frame of 18 beyond it."""
+    header = control.header_bytes
+    packets = -(-size // (mtu - header))
+    return size + packets * (header + control.telemetry_bytes + 18)
+
+
 @dataclass(frozen=True)
 class Seen:
     """Completions (ps, by flow) and what was sampled: times, queues [samples, links], rates [samples,

@@ -88,8 +88,8 @@ def a_world(number: int, *, whole: bool = False) -> tuple[World, Traffic]:
     changes = [] if whole else _changes(draw, tree, gbps, any(not flow.size for flow in flows))
     rate = tuple(Fraction(one * 10**9, _BYTES_PER_PS) for one in gbps)
     turned = tuple((time, link, Fraction(new * 10**9, _BYTES_PER_PS)) for time, link, new in changes)
-    ends = [(a, b, one * 1e9, late) for (a, b), one, late in zip(tree.links, gbps, latency, strict=True)]
-    topology = graph(tree.endpoints, tree.endpoints + tree.switches, ends)
+    links = [(a, b, one * 1e9, late) for (a, b), one, late in zip(tree.links, gbps, latency, strict=True)]
+    topology = graph(tree.endpoints, tree.endpoints + tree.switches, links)
     if changes:
         told = [LinkChange(time, link, new * 1e9) for time, link, new in changes]
         topology = replace(topology, changes=LinkChanges(told, 0))

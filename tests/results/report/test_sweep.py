@@ -65,6 +65,30 @@ def test_choices_share_a_letter_where_no_test_tells_them_apart(seed: int) -> Non
     assert "a" in found[done.order((), "iteration")[0]]
 
 
+def test_page_terminal_and_figure_have_the_same_letters() -> None:
+    pytest.importorskip("matplotlib", reason="no matplotlib: pip install 'cosim-net[plot]'")
+    from cosim.results.render.figure import new_figure
+    from cosim.results.render.sweep_figure import draw_measure
+
+    drawn = np.random.default_rng(3)
+    labels = ("one", "two", "three", "four")
+    runs = tuple(
+        Trial((label,), k, {"iteration": 1e9 * (mean + noise)}, "")
+        for label, mean in zip(labels, (4, 4.1, 6, 9), strict=True)
+        for k, noise in enumerate(drawn.normal(0, 0.2, 4))
+    )
+    done = SweepRun("letters", (("choice", labels),), ("iteration",), runs)
+    [page] = [one["of"] for one in sweep_data(done)["letters"]]
+    assert len({*page.values()}) > 1
+    told = [line.split() for line in str(done).splitlines() if " ms " in line]
+    rows = {words[0]: words for words in told}
+    for label in labels:  # a mean, its unit, an interval, letters, a star
+        assert page[label] in rows[label][1:]
+    _, [[panel]] = new_figure([3.0], 1, 6.0)
+    draw_measure(panel, done, "iteration")
+    assert [one.get_text() for one in panel.texts] == [page[label] for label in labels]
+
+
 def test_of_one_seed_nothing_is_told_apart() -> None:
     runs = tuple(Trial((label,), 0, {"iteration": float(k)}, "") for k, label in enumerate("ab"))
     done = SweepRun("one", (("choice", ("a", "b")),), ("iteration",), runs)

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.congestion.contract import Control
+from cosim.network.congestion.contract import TCP_HEADER_BYTES, Control
 
 _NO_THRESHOLD = 1e18  # bytes, and picoseconds: more than any window, or round trip
 
@@ -40,6 +40,7 @@ class Cubic(Control):
     settles: ClassVar[bool] = True
     scales_itself: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
+    header_bytes: ClassVar[int] = TCP_HEADER_BYTES
     kernel = "update_cubic"
 
     c: float = Field(0.4, gt=0, description="steepness, packets / s^3")

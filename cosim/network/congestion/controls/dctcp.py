@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.congestion.contract import Control
+from cosim.network.congestion.contract import TCP_HEADER_BYTES, Control
 from cosim.spec import SizeBytes
 
 _NO_THRESHOLD = 1e18  # bytes: more than any window
@@ -30,6 +30,7 @@ class Dctcp(Control):
     state: ClassVar[dict[str, float]] = {"alpha": 1.0, "threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
+    header_bytes: ClassVar[int] = TCP_HEADER_BYTES
     kernel = "update_dctcp"
 
     g: float = Field(1.0 / 16.0, gt=0, le=1, description="weight of the newest round in alpha")

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cosim.network.congestion.contract import Control
+from cosim.network.congestion.contract import TCP_HEADER_BYTES, Control
 
 _NO_THRESHOLD = 1e18  # bytes: more than any window
 
@@ -29,6 +29,7 @@ class NewReno(Control):
     state: ClassVar[dict[str, float]] = {"threshold": _NO_THRESHOLD, "cut": 0.0}
     settles: ClassVar[bool] = True
     acks_wait: ClassVar[bool] = True
+    header_bytes: ClassVar[int] = TCP_HEADER_BYTES
     kernel = "update_newreno"
 
     beta: float = Field(0.5, gt=0, lt=1, description="what a loss or mark leaves of the window")

@@ -33,6 +33,7 @@ class Nscc(Control):
 
     state: ClassVar[dict[str, float]] = {"average": 0.0, "fast": 0.0, "done": 0.0, "since": 0.0}
     trims: ClassVar[bool] = True
+    header_bytes: ClassVar[int] = 46  # with the frame the 64 of its reference simulator
     reordering = "none"
     kernel = "update_nscc"
 

@@ -40,6 +40,7 @@ class Rccc(Control):
         "losses": 0.0,
     }
     trims: ClassVar[bool] = True
+    header_bytes: ClassVar[int] = 46  # with the frame the 64 of its reference simulator
     credits: ClassVar[bool] = True
     grows: ClassVar[bool] = False
     reordering = "none"

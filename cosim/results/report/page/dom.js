@@ -47,18 +47,24 @@ export function doubtful(doubts) {
 
 /**
  * A table.
- * @param {Array<{title: string, text?: boolean, optional?: boolean, long?: boolean}>} columns
+ * @param {Array<{title: string, text?: boolean, optional?: boolean, long?: boolean, broad?: boolean}>} columns
  * @param {Array<{cells: Child[], click?: () => void}>} rows
  */
 export function table(columns, rows) {
-  const kind = (c) => [c.text && "text", c.optional && "optional", c.long && "long"].filter(Boolean).join(" ");
+  const kind = (c) => [c.text && "text", c.optional && "optional", c.long && "long", c.broad && "broad"].filter(Boolean).join(" ");
   const head = el("tr", {}, columns.map((c) => el("th", { class: kind(c), scope: "col" }, c.title)));
   const body = rows.map(({ cells, click }) => {
     const keys = (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), click());
     const about = click ? { class: "link", tabindex: 0, onclick: click, onkeydown: keys } : {};
     return el("tr", about, cells.map((cell, k) => el("td", { class: kind(columns[k]) }, cell)));
   });
-  return el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
+  return scrolling(el("div", { class: "wide" }, el("table", {}, el("thead", {}, head), el("tbody", {}, body))));
+}
+
+/** The same, which keys can scroll sideways wherever there is not room for all of it. */
+export function scrolling(node) {
+  new ResizeObserver(() => (node.scrollWidth > node.clientWidth ? node.setAttribute("tabindex", "0") : node.removeAttribute("tabindex"))).observe(node);
+  return node;
 }
 
 /**
@@ -82,7 +88,7 @@ export function sortedTable(columns, rows) {
   };
   const draw = () => {
     shown = by < 0 ? rows : [...rows].sort(order);
-    const heads = columns.map((column, k) => ({ ...column, title: el("button", { type: "button", class: "plain", onclick: () => ([by, up] = [k, by === k ? !up : true], draw()) }, column.title, by === k ? (up ? " ▲" : " ▼") : "") }));
+    const heads = columns.map((column, k) => ({ ...column, title: column.title && el("button", { type: "button", class: "plain", onclick: () => ([by, up] = [k, by === k ? !up : true], draw()) }, column.title, by === k ? (up ? " ▲" : " ▼") : "") }));
     place.replaceChildren(table(heads, shown));
     place.querySelectorAll("th").forEach((th, k) => k === by && th.setAttribute("aria-sort", up ? "ascending" : "descending"));
     filter();

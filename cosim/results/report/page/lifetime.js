@@ -3,7 +3,7 @@
  * @module lifetime
  */
 
-import { el, meter, svg, table } from "report/dom.js";
+import { el, meter, scrolling, svg, table } from "report/dom.js";
 import { count, percent, span } from "report/format.js";
 import { csvButton, svgButton } from "report/save.js";
 
@@ -66,7 +66,7 @@ function strip(life, failures) {
   const rowsOut = () => [["time_ps", "cause", "redone_ps", "down_ps"], ...life.setbacks.map((one) => [one.time_ps, life.causes[one.cause].name, one.redone_ps, one.down_ps])];
   const left_out = failures - life.setbacks.length;
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, name ? `Each ${name}: what failures cost` : "What failures cost over time"), el("div", { class: "tools" }, csvButton("failures", rowsOut), svgButton("failures", () => node))),
-    el("div", { class: "map plain" }, node), left_out > 0 && el("p", { class: "note" }, `Drawn are the first ${count(life.setbacks.length)} failures; ${count(left_out)} later ones are only in the sums.`));
+    scrolling(el("div", { class: "map plain" }, node)), left_out > 0 && el("p", { class: "note" }, `Drawn are the first ${count(life.setbacks.length)} failures; ${count(left_out)} later ones are only in the sums.`));
 }
 
 function causes(life) {

@@ -13,6 +13,7 @@ import { network } from "report/network.js";
 import { jobs } from "report/jobs.js";
 import { showEvents } from "report/plot.js";
 import { comparison } from "report/comparison.js";
+import { decision } from "report/decision.js";
 import { sweep } from "report/sweep.js";
 
 /** Show the report. */
@@ -20,7 +21,8 @@ export async function start() {
   const place = document.getElementById("report");
   try {
     const data = await unpack(document.getElementById("data").textContent);
-    place.replaceChildren(...(data.sweep ? swept(data) : data.runs.length > 1 ? two(data) : one(data)));
+    if (data.runs?.length === 1) await answerFirst(data, place);
+    place.replaceChildren(...(data.decision ? decided(data) : data.sweep ? swept(data) : data.runs.length > 1 ? two(data) : one(data)));
     document.documentElement.dataset.shown = "yes";
     performance.mark("shown");
   } catch (error) {
@@ -29,12 +31,21 @@ export async function start() {
   }
 }
 
+/** Have the answer painted before all else is drawn. */
+async function answerFirst(data, place) {
+  const [run] = data.runs;
+  run.answer = overview(run);
+  place.replaceChildren(...laid(data, title(run), [run.answer]));
+  await new Promise((go) => requestAnimationFrame(() => setTimeout(go)));
+  performance.mark("answered");
+}
+
 function one(data) {
   const run = data.runs[0];
   showEvents(run.events);
   const line = timeline([run]);
   return laid(data, title(run), [
-    overview(run), line.section, path(run, line.show), run.columns.link_bytes.some((sent) => sent > 0) && fabric(run), network(run), jobs(run), settings(run),
+    run.answer, line.section, path(run, line.show), run.columns.link_bytes.some((sent) => sent > 0) && fabric(run), network(run), jobs(run), settings(run),
   ]);
 }
 
@@ -52,6 +63,10 @@ function two(data) {
 
 function swept(data) {
   return laid(data, [el("h1", {}, data.sweep.name || "sweep"), el("p", { class: "question" }, data.sweep.question)], [sweep(data)]);
+}
+
+function decided(data) {
+  return laid(data, [el("h1", {}, data.decision.name), el("p", { class: "question" }, data.decision.question)], decision(data.decision));
 }
 
 function laid(data, head, parts) {
@@ -83,5 +98,5 @@ function settings(run) {
   const notes = s.warnings.map((warning) => el("p", {}, warning));
   if (!run.settings && !lines.length && !notes.length) return null;
   return el("section", { id: "settings" }, el("div", { class: "head" }, el("h2", {}, "Scenario")),
-    notes, run.settings && el("pre", { class: "box" }, run.settings), lines);
+    notes, run.settings && el("pre", { class: "box", tabindex: 0 }, run.settings), lines);
 }

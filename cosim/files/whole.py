@@ -1,0 +1,39 @@
+"""One file, written whole or not at all: what was there before stays until the new one is complete."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PART = ".cosim-part-"
+_LEFT_S = 3600.0
+"""A part that has not grown for so long is of a process that died."""
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place for the new content of a file, beside it, from where it comes in one step at the end.
+
+    What is no file, as ``/dev/stdout``, is written to directly. Where a link leads, the file there is
+    replaced. Raises OSError.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        yield path
+        return
+    for left in target.parent.glob(f"{_PART}*"):
+        if time.time() - left.stat().st_mtime > _LEFT_S:  # wall time: files have no other
+            left.unlink(missing_ok=True)
+    part = target.with_name(f"{_PART}{secrets.token_hex(4)}{target.suffix}")
+    try:
+        yield part
+        if target.exists():
+            shutil.copymode(target, part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""What nccl-tests print: a collective's time by size."""

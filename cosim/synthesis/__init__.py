@@ -1,0 +1,13 @@
+"""Synthetic traces: learn a job's traces as statistics, and make others like them.
+
+===========  ==========================================================================
+``sources``  the traces that are given, as a workload
+``model``    what is kept of them: :class:`~cosim.synthesis.model.TraceModel`, a JSON file
+``learn``    the model of a workload, with its repeated blocks (``blocks``)
+``hide``     the same with ``--hide``: classes and means that enough operations share
+``draw``     a workload from a model, a seed, and a number of ranks
+``files``    that workload as Chakra .et, one per rank
+``audit``    what of the traces can be found in what was made
+``figures``  counts, bytes, depth, width, distributions: one workload beside another
+===========  ==========================================================================
+"""
