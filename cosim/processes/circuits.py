@@ -26,6 +26,7 @@ from pydantic import Field, model_validator
 from simpy.events import Event
 
 from cosim.context import Context
+from cosim.errors import WorkloadError
 from cosim.processes.contract import ProcessSpec
 from cosim.processes.simulation import Simulation
 from cosim.spec import Spec, TimePs
@@ -131,6 +132,23 @@ class MovedCircuits(ProcessSpec):
             if slot.hold is None:
                 return
             yield sim.timeout(f"{slot.hold}ps")
+            self._check_served(sim)
+
+    def _check_served(self, sim: Simulation) -> None:
+        """Refuse a schedule that leaves somebody waiting for ever.
+
+        Raises
+        ------
+        WorkloadError
+            It has no circuit for two who have something to send.
+        """
+        ever = {pair for slot in self.fabric._slots for pair in slot.counted()}
+        for a, b in sim.senders():
+            if (min(a, b), max(a, b)) not in ever:
+                raise WorkloadError(
+                    f"gpu{a} has something to send to gpu{b}, and no circuit of the schedule is between them",
+                    hint=f"add [{a}, {b}] to a slot, or take schedule: auto",
+                )
 
     def _by_demand(self, sim: Simulation, panel: _Panel) -> Generator[Event, Any, Any]:
         while True:

@@ -93,6 +93,11 @@ def test_schedules_that_cant_be_are_refused(topology: dict[str, Any], said: str)
         took_ms(**topology)
 
 
+def test_a_schedule_that_leaves_somebody_waiting_is_refused() -> None:
+    with pytest.raises(InputError, match="gpu0 has something to send to gpu2, and no circuit"):
+        took_ms(schedule=[{"circuits": [[0, 1], [2, 3]], "hold": "1ms"}])
+
+
 def test_a_network_that_doesnt_say_who_sends_is_refused() -> None:
     with pytest.raises(NetworkError, match="doesn't say who has something to send"):
         took_ms(network="congestion_aware")

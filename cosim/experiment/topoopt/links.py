@@ -30,7 +30,7 @@ class SharedLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _AlikeGroups:
     """Groups of one size, each server in one at most, and the bytes of all of their rings."""
 
     groups: list[tuple[int, ...]]
@@ -90,7 +90,7 @@ def _shared(demand: ServerDemand, degree: int, first: list[int]) -> SharedLinks:
     return SharedLinks(strides, pairs + _matchings(demand, degree, strides, used))
 
 
-def _rings_of(kinds: list[_Kind], rings: int) -> list[int]:
+def _rings_of(kinds: list[_AlikeGroups], rings: int) -> list[int]:
     """How many each kind has."""
     count = [0] * len(kinds)
     for _ in range(rings):
@@ -100,16 +100,16 @@ def _rings_of(kinds: list[_Kind], rings: int) -> list[int]:
     return count
 
 
-def _kinds(demand: ServerDemand) -> list[_Kind]:
+def _kinds(demand: ServerDemand) -> list[_AlikeGroups]:
     """Groups of one size that share no server, most bytes first."""
-    kinds: list[_Kind] = []
+    kinds: list[_AlikeGroups] = []
     for group, each in sorted(demand.rings.items(), key=lambda item: (-item[1], item[0])):
         for number, kind in enumerate(kinds):
             if kind.size == len(group) and not {*group} & {end for one in kind.groups for end in one}:
-                kinds[number] = _Kind([*kind.groups, group], kind.total + each * len(group))
+                kinds[number] = _AlikeGroups([*kind.groups, group], kind.total + each * len(group))
                 break
         else:
-            kinds.append(_Kind([group], each * len(group)))
+            kinds.append(_AlikeGroups([group], each * len(group)))
     return sorted(kinds, key=lambda kind: (-kind.total, kind.groups))
 
 
