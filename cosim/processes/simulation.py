@@ -22,7 +22,7 @@ from cosim.engine.plans import By
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.replay import Replay
-from cosim.errors import InputError, Location, SimulationError, StallError, WorkloadError
+from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.carrying import Carrying
 from cosim.processes.held import HeldJobs
@@ -456,30 +456,6 @@ class Simulation(CoSimEnvironment, RankWork):
         """
         self._links.changing("a control")
         self._replay.network.tune(values, self.now_ps)
-
-    def channel_of(self, paths: Mapping[tuple[End, End], Sequence[str]]) -> int:
-        """What to add to channels so that messages between endpoints go from node to node as is said.
-
-        Raises
-        ------
-        WorkloadError, TopologyError
-            There is no such endpoint, or no link between two nodes.
-        NetworkError
-            The network finds paths itself.
-        """
-        self._links.changing("paths")
-        network, routing = self._replay.network, self._topology.routing
-        if not network.takes_paths:
-            raise NetworkError(
-                f"{network.describe().name} finds paths itself: sim.change(link, avoid=True) leaves links out"
-            )
-        assert isinstance(routing, PinnedPaths)
-        names = self._topology.node_names
-        found = {}
-        for pair, between in paths.items():
-            src, dst = (self.endpoint(end) if isinstance(end, str) else int(end) for end in pair)
-            found[src, dst] = self._links.path([names[src], *between, names[dst]])
-        return routing.pin(found)
 
     def senders(self) -> list[tuple[int, int]]:
         """(Source, destination) of connections that have something to send now, also where nothing goes.
