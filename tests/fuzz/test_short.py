@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import strategies as st
 
+from tests.formats.cables.files import EACH
+from tests.fuzz import importers
 from tests.fuzz.tally import Tally, Target, drawn, from_strategy, not_a_refusal, run, table, watched
 
 EXAMPLES = {
@@ -39,6 +41,15 @@ def test_what_is_given_is_read_or_refused(kind: str) -> None:
     assert not tally.failures, "\n\n".join(tally.failures)
     assert tally.refused.total() > 0
     assert tally.read.total() > 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_topologies_are_read_or_refused() -> None:
+    """A thousand of each format of cables and of NCCL's; ``--only importers`` tries any number."""
+    wanted = {*EACH, "nccl"}
+    tally = run([one for one in importers.targets() if one.name in wanted], 1000, 2)
+    assert not tally.failures, "\n\n".join(tally.failures)
 
 
 @pytest.mark.slow
