@@ -143,9 +143,12 @@ class TraceModel(_ModelData):
         if any(not -1 <= kind.family < len(self.families) for kind in self.kinds):
             raise ValueError("a kind's family isn't there")
         if any(
-            not values or values[0] < 0 or values[-1] > _MOST for values in self.times_ps + self.sizes_bytes
+            not values or values != sorted(values) or values[0] < 0 or values[-1] > _MOST
+            for values in self.times_ps + self.sizes_bytes
         ):
-            raise ValueError("times_ps and sizes_bytes have lists of whole numbers from 0 on, none empty")
+            raise ValueError(
+                "times_ps and sizes_bytes have ascending lists of whole numbers from 0 on, none empty"
+            )
         if self.hide > 1 and not len(self.sizes_bytes) == times == kinds == len(self.waits):
             raise ValueError("a hidden model has times, sizes and waits of each kind")
         if any(not (0 <= a < kinds and 0 <= b < kinds and n > 0) for a, b, n in self.follows):

@@ -146,6 +146,7 @@ def test_damaged_models_and_traces_say_where(six: Workload, tmp_path: Path) -> N
         ("[]", "no model of traces"),
         (text.replace('"ranks":8', '"ranks":9'), "one role"),
         (text.replace('"hide":1', '"hide":20'), "hidden model"),
+        (text.replace('"times_ps":[[', '"times_ps":[[9223372036854775808,'), "ascending"),
     ]:
         path.write_text(damaged, encoding="utf-8")
         with pytest.raises(InputError, match=words) as raised:
