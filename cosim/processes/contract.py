@@ -20,17 +20,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Generator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from simpy.events import Event
 
 from cosim.context import Context
 from cosim.engine.driven import driven_workload
-from cosim.processes.simulation import Simulation
-from cosim.processes.work import DrivenRanks
 from cosim.spec import Spec
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
+
+if TYPE_CHECKING:  # most scenarios have no process, and load none of this
+    from cosim.processes.simulation import Simulation
+    from cosim.processes.work import DrivenRanks
 
 
 class Driver(WorkloadSpec):

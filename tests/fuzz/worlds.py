@@ -153,7 +153,9 @@ def lone(given: tuple[Sequence[float], int, int]) -> None:
     ends = [{0: 0, last: 1}.get(node, node + (node != 0)) for node in range(last + 1)]  # endpoints come first
     topology = graph(2, last + 1, [(ends[a], ends[b], rate, lat) for a, b, rate, lat in links])
     mtu = 1000
-    fluid = watch(topology, Fixed(bdp=1000), [(0, 1, size)], PortSettings(mtu_bytes=mtu)).done_ps[0]
+    fluid = watch(
+        topology, Fixed(bdp=1000), [(0, 1, size)], PortSettings(mtu_bytes=mtu, headers=False)
+    ).done_ps[0]
     share = size * 8e12 / min(rates) + last * latency
     stored = sum(min(size, mtu) * 8e12 / rate for rate in rates[1:])
     dust = 64 * 8e12 / min(rates)

@@ -63,7 +63,7 @@ def test_equal_runs_give_equal_columns_byte_for_byte(tmp_path: Path) -> None:
 
 def test_parquet_without_pyarrow_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"pip install 'cosim-net\[parquet\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[parquet\]'"):
         saved(tmp_path / "run", messages="parquet")
     assert not (tmp_path / "run").exists()
 

@@ -31,6 +31,7 @@ READ_BY = {
     "link_changes": "link_changes",
     "live_changes": "live_changes",
     "live_control": "unclaimed",
+    "switch_ends": "switch_ends",
     "queues": "queues",
     "rates": "rates",
 }

@@ -60,6 +60,7 @@ NETWORK_FAULTS = {
     "unchanging": "link_changes",
     "deaf_to_changes": "live_changes",
     "unclaimed": "unclaimed",
+    "at_the_switch_at_once": "switch_ends",
     "lax": "causality",
     "time_back": "time",
     "beyond_grant": "grant",
@@ -93,8 +94,15 @@ def model_for(fault: str) -> NetworkSimulator:
     """A network that can have the fault."""
     if fault == "forgotten_queue":
         return CongestionNetwork(Dctcp(), PortSettings())
-    links_change = fault in ("unchanging", "deaf_to_changes", "lasting_rates", "own_rates", "no_detours")
-    return FairShareNetwork() if links_change else StillNetwork()
+    shares = (
+        "unchanging",
+        "deaf_to_changes",
+        "lasting_rates",
+        "own_rates",
+        "no_detours",
+        "at_the_switch_at_once",
+    )
+    return FairShareNetwork() if fault in shares else StillNetwork()
 
 
 class FaultInNetwork(ForwardingNetwork):
@@ -109,6 +117,7 @@ class FaultInNetwork(ForwardingNetwork):
         self._granted = 0
         self._lied = False
         self._is_open = False
+        self._num_endpoints = 0
         self._kept: Completions | None = None
         self._closed_handles: set[int] = set()
         self._sent: RateSample | None = None
@@ -132,6 +141,7 @@ class FaultInNetwork(ForwardingNetwork):
             topology = replace(topology, link_latency_ps=np.zeros_like(topology.link_latency_ps))
         if self.fault == "unchanging" and topology.changes is not None:
             topology = replace(topology, changes=LinkChanges(()))
+        self._num_endpoints = topology.num_endpoints
         self.inner.open(topology, seed, options)
         self._is_open = True
 
@@ -215,6 +225,9 @@ class FaultInNetwork(ForwardingNetwork):
             return replace(group, endpoints=np.arange(len(group.endpoints), dtype=np.int32))
         if self.fault == "unclaimed":
             return replace(group, release="caller")
+        if self.fault == "at_the_switch_at_once" and (group.endpoints >= self._num_endpoints).any():
+            nothing = np.zeros_like(group.table.size_bytes)
+            return replace(group, table=replace(group.table, size_bytes=nothing))
         table = self._spoil_table(group.table, horizon_ps)
         return group if table is group.table else replace(group, table=table)
 

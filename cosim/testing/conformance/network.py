@@ -101,6 +101,7 @@ class NetworkKit(Kit["NetworkProbe"]):
             "live_changes": there.live_changes,
             "queues": there.queues,
             "rates": there.rates,
+            "switch_ends": there.switch_ends,
         }.get(feature, False)
 
     def new_probe(self) -> NetworkProbe:

@@ -166,6 +166,31 @@ def unclaimed(kit: NetworkKit) -> None:
 
 
 @check(
+    "switch_ends",
+    "a message that ends at a switch takes at least what its bytes take on the links up to there",
+    of=["network"],
+)
+def switch_ends(kit: NetworkKit) -> None:
+    kit.needs("switch_ends")
+    topology = kit.topology
+    if topology.num_nodes == topology.num_endpoints:
+        raise CheckSkipped("the topology has no switch")
+    ends = np.array([0, topology.num_endpoints], np.int32)
+    links = topology.paths(ends[:1], ends[1:], np.zeros(1, np.int32))[1]
+    least = LATENCY_PS + round(_SIZE * 8e12 / float(topology.link_rate_bps[links].min()))
+    network = kit.make()
+    network.open(topology, 1)
+    group = FlowGroup(0, flat_table([0], [1], [_SIZE]), ends, (0, 0))
+    came = _run(network, _batch(group, [0], LATENCY_PS), 1)
+    network.close()
+    expect(len(came) == 1, "a message to a switch never completed")
+    expect(
+        came[0] >= least - 1,
+        f"a message to a switch arrived at {came[0]} ps; its path takes until {least} ps",
+    )
+
+
+@check(
     "live_changes",
     "a link that slows down while the network runs carries no more than its new rate from then on",
     of=["network"],

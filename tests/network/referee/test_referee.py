@@ -97,13 +97,16 @@ def test_bytes_into_a_node_are_bytes_out_of_it(
     pairs = [draw.sample(range(6), 2) for _ in range(12)]
     messages = [(src, dst, draw.randrange(200_000)) for src, dst in pairs]
     control, balancer = make(name)
-    ports = PortSettings(mtu_bytes=1000, buffer_bytes=10**8)
     starts = [draw.randrange(50_000_000) for _ in messages]
-    _, counted = send(CongestionNetwork(control, ports, balancer), topology, messages, starts)
-    into, out = np.zeros(topology.num_nodes, np.int64), np.zeros(topology.num_nodes, np.int64)
-    np.add.at(out, topology.link_src, counted.link_bytes)
-    np.add.at(into, topology.link_dst, counted.link_bytes)
-    for src, dst, size in messages:
-        into[src] += size
-        out[dst] += size
-    assert into.tolist() == out.tolist()
+    for headers in (False, True):
+        ports = PortSettings(mtu_bytes=1000, buffer_bytes=10**8, headers=headers)
+        _, counted = send(CongestionNetwork(control, ports, balancer), topology, messages, starts)
+        into, out = np.zeros(topology.num_nodes, np.int64), np.zeros(topology.num_nodes, np.int64)
+        np.add.at(out, topology.link_src, counted.link_bytes)
+        np.add.at(into, topology.link_dst, counted.link_bytes)
+        switches = slice(topology.num_endpoints, None)
+        assert into[switches].tolist() == out[switches].tolist()
+        for src, dst, size in messages:
+            into[src] += size
+            out[dst] += size
+        assert headers or into.tolist() == out.tolist()
