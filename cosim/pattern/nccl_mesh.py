@@ -40,14 +40,14 @@ def rings_over(links: GroupLinks) -> tuple[Order, ...]:
     unit = min(both.values())
     free = {pair: int(bps / unit * (1 + 1e-9)) for pair, bps in both.items()}
     for leaving in range(n):
-        search = _Search(n, dict(free), leaving)
+        search = _RingSearch(n, dict(free), leaving)
         search.most(())
         if search.best:
             return tuple(order for ring in search.best for order in (ring, (ring[0], *ring[:0:-1])))
     return ()
 
 
-class _Search:
+class _RingSearch:
     """For rings that go ``leaving`` steps without a link: over ``free`` links, by pair of ranks."""
 
     def __init__(self, num_ranks: int, free: dict[tuple[int, int], int], leaving: int) -> None:
