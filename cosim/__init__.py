@@ -10,6 +10,54 @@
 
 These names, :mod:`cosim.plugins` and :mod:`cosim.testing` are public; everything else may change without
 notice. Names are imported when they are first used, so that ``import cosim`` costs nothing.
+
+================  ======================================================================
+``answers``       whether what a plug-in gives is what its base asks for: values are held against the types
+                  of their fields
+``context``       what everything that a scenario names is built in: where its files lie, and what it may
+                  draw from
+``doubts``        what can make an answer wrong by more than its interval
+``errors``        one tree of errors
+``plugin_file``   plug-ins from a file: ``{plugin: my.py:MyClass, its settings}``, or ``my.py:MyClass``
+                  alone
+``registry``      names that a scenario can use, found by entry point, loaded one at a time
+``same_python``   another process of this Python, which imports what this one would
+``signatures``    what a plug-in should have been, in a line: the methods that its base leaves to it, as
+                  they are written
+``spec``          everything that a scenario can name is a ``Spec``, found by entry point
+``units``         integer picoseconds, bytes, bits per second
+``written``       a spec back as plain values, with units, so that reading them gives the spec again
+``captures/``     what was measured of a network's traffic, read into columns
+``cli/``          the command ``cosim``
+``cluster/``      WHO SHARES: several jobs on one fabric: when each starts, which endpoints it gets, how
+                  fast it computes
+``engine/``       WHEN: the replay, closed-loop, on SimPy's clock with a network beside it, and the records
+                  it writes
+``experiment/``   a question: scenarios and sweeps, and running them
+``faults/``       WHAT BREAKS: links, nodes and ranks that fail, slow down and come back
+``files/``        files that people write, read so that each value keeps its line
+``formats/``      file formats, a folder each: what reads one (a workload, a topology, an algorithm) and
+                  what writes it
+``gpu/``          how long kernels take: kernels, the time of one on a GPU, what is known of how well that
+                  fits
+``host/``         what issues kernels: a host's processor under a framework, and how long it takes for an
+                  operator
+``kernel/``       FAST: what runs, in C, behind one header (``src/kernel.h``), which Python reads, too
+``memory/``       memory beyond a GPU's own: how long loads and stores of it take, and who waits for whom
+                  there
+``models/``       models that become workloads: layers with FLOPs, bytes and parameters, cut by a
+                  parallelism
+``pattern/``      HOW: collectives as messages: algorithms give templates, which are proved before they are
+                  timed
+``processes/``    processes of one's own that take part in a run: SimPy's, with events of the co-simulation
+``profiler/``     from a PyTorch training script to a workload, without a GPU and without its memory
+``protocol/``     network simulators elsewhere: the seam of ``simulator`` over gRPC
+``results/``      what came: reads ``Records`` and works out what people and programs are shown
+``synthesis/``    synthetic traces: learn a job's traces as statistics, and make others like them
+``topology/``     WHERE: endpoints, switches, directed links, and how a message finds its way
+``translation/``  a scenario's traffic for other simulators, and what each of them can't be told
+``workload/``     WHAT: one job's work, as programs of operations for classes of ranks
+================  ======================================================================
 """
 
 from __future__ import annotations

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
     from cosim.pattern.contract import Algorithm
     from cosim.pattern.costs import Costs
+    from cosim.pattern.group_links import GroupLinks
     from cosim.pattern.template import COPY, NO_DATA, REDUCE, Collective, Template
     from cosim.processes.carrier import Carried, Carrier
     from cosim.processes.contract import Driver, ProcessSpec
@@ -181,6 +182,7 @@ _FROM = {
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
     "cosim.topology.fabrics": "FabricCosts",
+    "cosim.pattern.group_links": "GroupLinks",
     "cosim.topology.host_shape": "HostShape",
     "cosim.translation.contract": "Format Progress",
     "cosim.translation.loss_report": "LossReport TranslationError",
@@ -252,6 +254,7 @@ __all__ = [
     "Framework",
     "Gpu",
     "GpuSpec",
+    "GroupLinks",
     "Host",
     "HostShape",
     "HostSpec",

@@ -3,22 +3,28 @@
 Exit codes: 0 done; 1 the simulation or a network could not go on; 2 a mistake in what was given; 130
 interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to stdout, all else to stderr.
 
-===============  =========================================
-``new``          new
-``run``          run, and sweeps
-``runs``         what a store has: list, show, prune
-``search``       search
-``answers``      compare, list, prove
-``analyse``      analyse
-``synthesis``    learn, synthesise
-``topology``     topology
-``topoopt``      topoopt
-``report``       report, view, plot
-``jobs``         profile, calibrate, translate
-``partition``    partition
-``fit``          fit, validate
-``serve``        serve, conformance, adapters
-===============  =========================================
+==============  ======================================================================
+``new``         new
+``run``         run, and sweeps
+``runs``        what a store has: list, show, prune
+``search``      search
+``answers``     compare, list, prove
+``analyse``     analyse
+``synthesis``   learn, synthesise
+``topology``    topology
+``topoopt``     topoopt
+``report``      report, view, plot
+``jobs``        profile, calibrate, translate
+``partition``   partition
+``fit``         fit, validate
+``serve``       serve, conformance, adapters
+``interrupts``  signals that end a command, and keep what was computed
+``isolate``     ``--isolate``: a command in a process beside this one, with limits, which must say that it
+                is through
+``options``     options of the commands that have many, or that several commands have
+``say``         what the commands say beside their results: to stderr
+``trust``       ``--trust``, and the question before code of a stranger is run
+==============  ======================================================================
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """WHEN: the replay, closed-loop, on SimPy's clock with a network beside it, and the records it writes.
 
-=======================  =====================================================================
+=======================  ======================================================================
 ``reference/``           the same replay in plain SimPy, to read and to check the kernel by
 ``replay``               the run: the front door, and what joins engine, network and SimPy
 ``environment``          the SimPy clock, which engine and network run up to
@@ -16,7 +16,20 @@
 ``stall``                who waits for whom
 ``progress``             how far a run is
 ``records``              what is written down
-=======================  =====================================================================
+``accesses``             accesses to memory nodes, as flows: a request and the bytes back, or the bytes and
+                         an acknowledgement
+``held_signals``         interrupts wait while something is done that must not stop half way, as rows are
+                         written down
+``kinds``                rows of a kind: equal in several columns of whole numbers
+``ports``                ends of messages of ranks: who is at the other end, where both meet, and what is
+                         sent
+``program_columns``      what the kernel writes a job's programs from (``engine_tables.c``)
+``slots``                how many iterations of a rank are open at once, and the slots that they go round in
+``spilled_column``       a column that grows at its end, in a file, and is an array once it is whole
+``under_way``            what a rank has under way, and which ranks it waits for
+``folding/``             ranks that all fare the same are simulated once and multiplied, where that is
+                         provably exact
+=======================  ======================================================================
 
 In the kernel (``cosim/kernel/src``), ``engine_loop.c`` is the loop over instants. ``engine_ranks.c`` says
 what a rank may start. ``engine_collectives.c`` has ranks meet, ``engine_chunks.c`` carries a collective.

@@ -1,22 +1,65 @@
 """A question: scenarios and sweeps, and running them.
 
-=================  ==========================================================================
-``run``            ``cosim.run``, ``cosim.sweep``: whatever can be asked, and what goes together
-``scenario``       what a scenario is; ``load`` a file
-``sweep``          what a sweep is: axes of choices, seeds, measures
-``settings``       ``--set path=value``
-``mistakes``       validation errors with file, line, key, value and the way out
-``fields``         what a field takes, in words
-``idle``           settings that can't affect the result
-``build``          topology, network, jobs on endpoints and planner of a scenario; ``fold``
-``simulate``       one scenario: ``Run``; ``save`` writes its folder, ``resume`` goes on with it
-``trials``         the runs of a sweep, in several processes
-``networks``       a scenario on several networks
-``alone``          each job by itself
-``open_loop``      recorded messages at their recorded times
-``progress``       what callers are told, and a bar
-``catalog``        ``cosim list``
-``prove``, ``serve``, ``translate``
-                   the commands of these names
-=================  ==========================================================================
+===================================  ======================================================================
+``run``                              ``cosim.run``, ``cosim.sweep``: whatever can be asked, and what goes
+                                     together
+``scenario``                         what a scenario is; ``load`` a file
+``sweep``                            what a sweep is: axes of choices, seeds, measures
+``settings``                         ``--set path=value``
+``mistakes``                         validation errors with file, line, key, value and the way out
+``fields``                           what a field takes, in words
+``idle``                             settings that can't affect the result
+``build``                            topology, network, jobs on endpoints and planner of a scenario;
+                                     ``fold``
+``simulate``                         one scenario: ``Run``; ``save`` writes its folder, ``resume`` goes on
+                                     with it
+``trials``                           the runs of a sweep, in several processes
+``networks``                         a scenario on several networks
+``alone``                            each job by itself
+``open_loop``                        recorded messages at their recorded times
+``progress``                         what callers are told, and a bar
+``catalog``                          ``cosim list``
+``prove``, ``serve``, ``translate``  the commands of these names
+``cluster_doubts``                   doubts about a cluster: groups across scale-up domains, no NVLinks,
+                                     uplinks that carried nothing
+``doubts``                           doubts about a scenario's answer: those of its parts with their places,
+                                     and those that a run shows
+``drawn``                            whether anything of a scenario is drawn from its seed: where nothing
+                                     is, every seed gives the same run
+``engines``                          which engine replays a scenario: the kernel, or the reference where it
+                                     is asked for or there is no kernel
+``events``                           events of a scenario, on what they are of: a topology's links, and
+                                     ranks of its jobs
+``fit_fabric``                       a fabric's numbers, set by what nccl-tests printed: ``cosim fit
+                                     SCENARIO --nccl-tests FILE``
+``fit_gpu``                          a GPU's numbers, and its host's, set by measured jobs: ``cosim fit``
+``live``                             a scenario that processes take part in
+``measured_jobs``                    measured jobs beside simulated ones: ``cosim validate``, and what
+                                     ``cosim fit`` starts from
+``memory``                           what the scenario's memory makes of a job: its loads and stores timed,
+                                     and who serves them
+``open``                             ``cosim.open``: a run that SimPy's processes take part in
+``place``                            errors get the place in the scenario that led to them
+``profiles``                         each distinct job run alone, for whoever schedules them
+``schema``                           a JSON schema of scenarios and sweeps, so that editors complete them:
+                                     ``cosim schema``
+``sensitivity``                      what matters: the scenario again for each rate, time and efficiency in
+                                     it, with 1 % more of that
+``shared_cluster``                   a scenario's cluster: who queues and who schedules, made of what it
+                                     says
+``sizes``                            how large a scenario would be: what needs more memory than there is, or
+                                     hours, is refused beforehand
+``too_fast``                         collectives that came out faster than links can be, though nobody
+                                     proved that they move their data
+``traffic``                          the traffic that a scenario says, as a capture of it would have it
+``watch``                            what a scenario's ``record`` asks a network for over time: links, jobs
+                                     and pairs of endpoints by name
+``executors/``                       where runs are run: processes of this machine, Dask's workers, jobs of
+                                     Slurm, or a plug-in's way
+``search/``                          of a sweep, the best choice: what can't be is refused, what can't win
+                                     isn't run
+``store/``                           every run under the hash of what determines it, so that no question is
+                                     computed twice
+``topoopt/``                         topology and parallelism found in turns, as TopoOpt does
+===================================  ======================================================================
 """

@@ -12,9 +12,23 @@
 ``outbox``              what a network is to be given next
 ``named``               field types that name a network
 ``compiled``, ``core``  what the compiled models share
-``store``, ``dependencies``  flows in flight, and what waits for what
-``calendar``, ``order``  events by instant, and their order within one
-``reference/``           the models in plain Python, for the reference engine
-``jit``                 how loops are compiled
+``store``               flows in flight, and what waits for what
+``calendar``            events by instant, and their order within one
+``reference/``          the models in plain Python, for the reference engine
+``arrival``             a network that knows, when a message starts, when it arrives: base of such models,
+                        in plain Python
+``carriers``            which of a hybrid's two networks carries a message: that whose links its path takes
+``chance``              random numbers that follow from the run's seed, who draws and when: the same however
+                        a run is cut
+``compiled_hybrid``     a hybrid of two networks of the kernel: one loop, without Python between their turns
+``detours``             where the links of each row are now: its own path, or one around links that routing
+                        knows to be dead
+``hybrid_spec``         what a scenario says of a hybrid: ``{model: hybrid, scale_up: fair_share, scale_out:
+                        ns3}``
+``made``                a network of a spec, looked at before a run goes by it: somebody else's may be none
+``plugged``             the compiled part of a congestion control or a load balancer: where it is
+``balancing/``          WHICH WAY: load balancers, which choose among equal-cost paths while a run goes on
+``congestion/``         the congestion network: fluid at round-trip granularity, with queues, marks, drops,
+                        pauses, and controls
 ======================  ======================================================================
 """

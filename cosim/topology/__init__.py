@@ -8,4 +8,37 @@
 ``routing``      shortest and ECMP over ``hop_tables``; dimension-ordered is in ``grid``
 ``contract``     what a scenario can name: ``TopologySpec`` and ``RoutingSpec``; ``routings``: those there are
 ``builder``      nodes by name, links by the array, a routed topology
+
+==================  ======================================================================
+``around``          paths around dead links: routing over what is left of a topology
+``changes``         links whose rate changes over time: that fail, slow down and come back
+``checked_paths``   paths of a routing that somebody plugged in, looked at before a network goes by them
+``direct_connect``  servers linked to one another without switches, as TopoOpt does with a patch panel
+``dragonfly``       groups of switches, all to all within a group, and links between all pairs of groups
+``expander``        switches linked to one another at random, each to equally many (Jellyfish)
+``fabrics``         fabrics between hosts by name: what NCCL's messages cost on them beside links and
+                    switches
+``file_format``     what formats of topology files are: which files they read, and what nodes and cables
+                    such a file lists
+``from_file``       kind ``file``: a topology as somebody's file lists it, in whatever format of topologies
+                    is known
+``grid_paths``      dimension-ordered paths on a grid, in closed form and by columns
+``host_shape``      what the hosts of a topology have, as collective algorithms ask for it
+``hyperx``          switches in a grid, each linked to all others along each dimension
+``path_lengths``    how long paths are, and how an all-to-all loads the links, by a topology's routing
+``pinned``          pinned paths: a routing in front of another, whose users say where some of their
+                    connections go
+``rail_only``       rail-only: GPUs of equal local number on one switch, and nothing between these rails but
+                    the hosts
+``ranges``          what every routing checks first: that the endpoints it is asked about exist
+``slim_fly``        switches two hops apart at most, with as few links as graphs of diameter two are known
+                    to need
+``strides``         strides of rings over servers: server i is linked to i + s for each stride s, and all of
+                    them are one ring
+``switch_fabric``   what fabrics share whose switches all have endpoints: their settings
+``systems``         systems by name: hosts or racks as their data sheets have them, on a rail-optimised
+                    fabric
+``torus``           torus and mesh: endpoints in a grid of any number of dimensions, linked to their
+                    neighbours in each
+==================  ======================================================================
 """

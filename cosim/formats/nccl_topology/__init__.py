@@ -1,1 +1,7 @@
-"""NCCL's own topology dumps of a host."""
+"""NCCL's own topology dumps of a host.
+
+==========  ======================================================================
+``system``  one server as NCCL or RCCL sees it, read from its topology XML: GPUs, what forwards, links and
+            ports
+==========  ======================================================================
+"""

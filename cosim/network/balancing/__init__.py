@@ -7,5 +7,7 @@
 ``candidates``  which paths a pair has
 ``ask``         asking a balancer that is written in Python, its answers checked
 ``session``     what a network of a run has for its balancer
+``named``       a balancer as a setting of a network: ``balancer: spray``, ``{kind: flowlet, gap: 50us}``,
+                ``{plugin: my.py:Mine}``
 ==============  ======================================================================
 """

@@ -1,13 +1,14 @@
 """The networks of the reference engine: each model as its text says it, in plain Python, behind the seam.
 
-=====================  =======================================================================
-``dependencies``       who waits for whom among the flows of a group, and what may start now
-``plain``              the seam around a model: flows in, completions out, up to a horizon
-``analytical``         ``congestion_unaware`` and ``congestion_aware``
-``fair_share``         max-min fair sharing, with weights and strict priorities
-``changing``           links that fail, slow down and come back, and routes that follow
-``releasing``          dependent flows started in front of a network that can't do so
-=====================  =======================================================================
+================  ======================================================================
+``dependencies``  who waits for whom among the flows of a group, and what may start now
+``plain``         the seam around a model: flows in, completions out, up to a horizon
+``analytical``    ``congestion_unaware`` and ``congestion_aware``
+``fair_share``    max-min fair sharing, with weights and strict priorities
+``changing``      links that fail, slow down and come back, and routes that follow
+``releasing``     dependent flows started in front of a network that can't do so
+``drains``        what drains next, where rates change what was expected
+================  ======================================================================
 
 Nothing here is fast: a message is an object, an instant is a loop. The kernel gives the same times.
 """

@@ -8,7 +8,7 @@ conformance of fair_share
   passed  shares   three messages on one link take as long as their bytes together
 2 passed, 0 failed, 0 skipped
 
-==================  =====================================================================
+==================  ======================================================================
 ``report``          results of checks; how a check fails, or is skipped
 ``kit``             the registry of checks; what a check may use
 ``network``         :func:`check_network`: a network of this process, called directly
@@ -21,7 +21,11 @@ conformance of fair_share
 ``server_rules``    handshake, states, sequence, limits, cancel, budget ...: of a server
 ``faulty_network``  a network with one switch for each fault
 ``faulty_server``   a server with one switch for each fault
-==================  =====================================================================
+``link_rules``      checks of links that fail, slow down and come back
+``refusals``        checks that a server refuses what it can't do exactly, rather than take it for something
+                    else
+``samples``         checks of what a network shows at an instant: queues of links, connections that send
+==================  ======================================================================
 """
 
 from cosim.testing.conformance.network import check_network

@@ -6,7 +6,6 @@ A view of a pattern, made rank by rank, so that memory grows with one rank and n
 ``order``          streams: which operation goes before which, where dependencies leave it open
 ``gates``          chunks and phases: which waits for a place in a queue
 ``share``          one rank's share of a template
-``columns``        nodes in columns, and joining them up
 ``program``        one rank's nodes, operation by operation
 ``view``           all ranks, iterations unrolled; what was fixed, for the loss report
 =================  ==========================================================================
