@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from cosim.pattern.group_links import GroupLinks
 
 Order = tuple[int, ...]
-_MOST_RANKS = 32
+_MOST_RANKS = 16
 """A host has no more GPUs without a switch; larger groups are several hosts'."""
 _BUDGET = 20_000
 """Steps of a search, as NCCL's ``NCCL_SEARCH_GLOBAL_TIMEOUT`` counts them: then the best so far does."""

@@ -27,6 +27,10 @@ THICK = {(0, 1): 4, (0, 2): 1, (0, 6): 2, (1, 3): 1, (1, 5): 1, (2, 3): 4, (2, 4
          (4, 6): 1, (5, 7): 1, (6, 7): 4}  # fmt: skip
 """A cube whose GPUs have two dies each, with four links between them; by hand: min degree 5, so 4 ways."""
 
+DGX_1V = {(0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2, (2, 6): 1,
+          (3, 7): 1, (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2}  # fmt: skip
+"""NVIDIA's hybrid cube mesh of eight V100s, six NVLinks each, of which NCCL makes six rings."""
+
 
 def host(links: dict[tuple[int, int], int], gcn: str = "910", numas: int = 1) -> str:
     """A topology of RCCL: GPU k on CPU k * numas / 8."""
@@ -98,7 +102,9 @@ def test_a_list_of_one_is_that_one(tmp_path: Path) -> None:
     assert took_ms(tmp_path, host(CUBE), ["nccl"]) == took_ms(tmp_path, host(CUBE), "nccl")
 
 
-@pytest.mark.parametrize(("links", "rings", "leaving"), [(CUBE, 2, 0), (THICK, 4, 0), (ISLANDS, 4, 2)])
+@pytest.mark.parametrize(
+    ("links", "rings", "leaving"), [(CUBE, 2, 0), (THICK, 4, 0), (DGX_1V, 6, 0), (ISLANDS, 4, 2)]
+)
 def test_no_link_is_in_two_rings(links: dict[tuple[int, int], int], rings: int, leaving: int) -> None:
     direct = tuple(
         (src, dst, 36e9 * count, 0) for (a, b), count in links.items() for src, dst in ((a, b), (b, a))
