@@ -124,7 +124,8 @@ def idle_uplinks(records: Records) -> Iterator[Doubt]:
         more = f", and so with {len(short) - 1} others" if len(short) > 1 else ""
         yield Doubt(
             f"uplinks of {topology.node_names[first]}",
-            f"{part} of this GPU's uplinks carried nothing ({topology.link_name(int(idle))}){more}",
+            f"{part} of this GPU's uplinks carried nothing ({topology.link_name(int(idle))}){more}: "
+            "a message takes one path, by its channel",
             "collectives of nccl, or {algorithm: ring, channels: "
             f"{have[first]}}}; or network.balancer: spray",
         )

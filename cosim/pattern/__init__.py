@@ -30,11 +30,12 @@
                         of its algorithms
 ``nccl_host``           what NCCL's collectives take inside one host, by system: fitted laws of a ring,
                         direct exchange and NVLS
+``nccl_mesh``           rings inside a host whose GPUs have links to some of the others (NCCL, RCCL)
 ``nccl_nvls_tree``      NCCL's NVLS tree: NVSwitch adds up inside each host, trees of hosts between,
                         NVSwitch sends to all
 ``nccl_pxn``            NCCL's all-to-all between hosts by PXN: a message takes the NIC of its receiver's
                         rail
-``nccl_rings``          the order in which NCCL's rings between hosts pass GPUs
+``nccl_rings``          the order in which NCCL's rings pass GPUs: between hosts, or as it is given
 ``nccl_tree``           NCCL's double binary tree: two trees over hosts, a chain inside each, half the data
                         on each tree
 ``nccl_tuning``         NCCL's own estimate of a collective's time, by which it chooses algorithm and

@@ -42,7 +42,7 @@ topology says so (``hosts: {pxn: true}``).
 
 A GPU with several NICs has as many rings or trees more, and cuts other messages into so many parts; each
 channel takes a NIC of its own at both ends. Where GPUs have no scale-up links each is a host. Links of XGMI
-from GPU to GPU all carry a part (``mesh``).
+from GPU to GPU all carry a part (``mesh``; where GPUs have links to some of the others, ``nccl_mesh``).
 
 Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies;
 protocol changes between NCCL versions. Where no system's laws hold (``system: none``, or NVLinks slower than
@@ -64,13 +64,15 @@ from pydantic import Field
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
+from cosim.pattern.group_links import GroupLinks
 from cosim.pattern.halving_doubling import HalvingDoubling
 from cosim.pattern.nccl_between import between_us
 from cosim.pattern.nccl_chunks import LEAST_CHUNK, NVLS_CHANNELS
 from cosim.pattern.nccl_host import SYSTEMS, HostLaw, SystemName, system_of
+from cosim.pattern.nccl_mesh import is_mesh, rings_over
 from cosim.pattern.nccl_nvls_tree import nvls_tree_template
 from cosim.pattern.nccl_pxn import pxn_all_to_all
-from cosim.pattern.nccl_rings import ring_orders
+from cosim.pattern.nccl_rings import GivenRings, given_rings, ring_orders
 from cosim.pattern.nccl_tree import tree_template
 from cosim.pattern.nccl_tuning import (
     ALGORITHMS,
@@ -187,6 +189,11 @@ class Nccl(Algorithm):
         False,
         description="GPUs of a host have a link to each other one (XGMI), no switch; found from the topology",
     )
+    rings: GivenRings = Field(
+        (),
+        description="orders of a group's ranks, each a ring at once; by_links: such as links from GPU to GPU "
+        "allow; omitted: the group's own, or by_links in one host whose GPUs have links to some others",
+    )
 
     def on_hosts(self, hosts: HostShape) -> Nccl:
         """With the topology's NICs, their rate and its NVLink's laws, where they aren't given."""
@@ -209,7 +216,18 @@ class Nccl(Algorithm):
             found["gpu_nics"] = min(max(hosts.gpu_nics, 1), 64)
         if "mesh" not in self.model_fields_set:
             found["mesh"] = hosts.mesh
+        if hosts.partial and "rings" not in self.model_fields_set:
+            found["rings"] = "by_links"
         return self.model_copy(update=found)
+
+    def by_links(self) -> bool:
+        """Where rings are to be found."""
+        return self.rings == "by_links"
+
+    def on_links(self, links: GroupLinks, collective: Collective, size_bytes: int) -> Nccl:  # noqa: ARG002
+        """With the rings for which there are links; a mesh, where there are all."""
+        whole = is_mesh(links)
+        return self.model_copy(update={"mesh": whole, "rings": () if whole else rings_over(links)})
 
     @property
     def law(self) -> HostLaw | None:
@@ -234,7 +252,7 @@ class Nccl(Algorithm):
         all_hosts = self.hosts or num_ranks
         local = num_ranks // all_hosts if num_ranks % all_hosts == 0 else num_ranks
         hosts = 1 if all_hosts == 1 else few // min(local, 2)
-        return self.model_copy(update={"hosts": max(hosts, 1)})
+        return self.model_copy(update={"hosts": max(hosts, 1), "rings": ()})
 
     def choose(
         self, collective: Collective, num_ranks: int, size_bytes: int
@@ -397,9 +415,11 @@ class Nccl(Algorithm):
 
     def _mesh_ring(self, collective: Collective, algorithm: AlgorithmName) -> bool:
         """Rings over all links of a mesh carry on each what a direct exchange does, which stands for them."""
-        return self.mesh and algorithm == "ring" and collective in Direct.carries
+        return self.mesh and not self.rings and algorithm == "ring" and collective in Direct.carries
 
     def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
+        if self.rings and self.rings != "by_links":
+            return given_rings(self.rings, num_ranks, costs, reverse=reverse)
         if hosts == 1:
             return Rings(num_ranks, 1, costs, reverse=reverse, name="nccl ring")
         local = num_ranks // hosts

@@ -1,10 +1,47 @@
-"""The order in which NCCL's rings between hosts pass GPUs."""
+"""The order in which NCCL's rings pass GPUs: between hosts, or as it is given."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Annotated, Literal
 
+import numpy as np
+from pydantic import AfterValidator
+
+from cosim.errors import AlgorithmError
+from cosim.pattern.costs import Costs
+from cosim.pattern.ring import Rings
 from cosim.pattern.template import I32
+
+Orders = tuple[tuple[int, ...], ...]
+
+
+def _checked(rings: Orders | Literal["by_links"]) -> Orders | Literal["by_links"]:
+    for order in rings if rings != "by_links" else ():
+        if sorted(order) != list(range(max(len(rings[0]), 2))):
+            raise ValueError(
+                f"{list(order)} should have each rank from 0 to {max(len(rings[0]), 2) - 1} once"
+            )
+    return rings
+
+
+GivenRings = Annotated[Orders | Literal["by_links"], AfterValidator(_checked)]
+
+
+def given_rings(orders: Orders, num_ranks: int, costs: Costs, *, reverse: bool = False) -> Rings:
+    """Rings that pass ranks in these orders, all at once.
+
+    Raises
+    ------
+    AlgorithmError
+        They are of another number of ranks.
+    """
+    if len(orders[0]) != num_ranks:
+        raise AlgorithmError(
+            f"nccl: rings are of {len(orders[0])} ranks, and this group has {num_ranks}",
+            hint="rings: by_links finds such as each group's links allow",
+        )
+    order = np.array(orders, np.int32)
+    return Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")
 
 
 def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool, mesh: bool = False) -> I32:

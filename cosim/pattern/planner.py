@@ -222,6 +222,8 @@ class Planner:
         """What an algorithm that goes by links makes of the group's; on no topology it is what it is."""
         if num_ranks == 1 or self._topology is None or not self.by_links(collective):
             return chosen
+        if isinstance(chosen, tuple) and len(chosen) == 1:
+            chosen = chosen[0]
         if isinstance(chosen, tuple):
             raise AlgorithmError(
                 f"collectives.{collective.value} lists algorithms by dimension, and one that goes by links "

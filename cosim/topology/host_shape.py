@@ -29,6 +29,8 @@ class HostShape:
         NICs of each GPU.
     mesh
         Each GPU of a host has a link of its own to each other one (XGMI), and there is no switch.
+    partial
+        Each GPU of the one host has links to some of the others, and there is no switch.
     reckoned
         The links have the rates that NCCL reckons with, which are below a data sheet's.
     linked
@@ -47,6 +49,7 @@ class HostShape:
     link_latency_ps: int = 0
     gpu_nics: int = 1
     mesh: bool = False
+    partial: bool = False
     reckoned: bool = False
     linked: bool = True
     named_only: bool = False

@@ -104,3 +104,42 @@ def test_a_message_takes_both() -> None:
 def test_channels_are_rings(channels: int, nics: int) -> None:
     time = took(planes(8, 2), "all_reduce", 8, algorithms="ring", protocol="Simple", channels=channels)
     assert time == pytest.approx(2 * 7 / 8 * SIZE / Nccl().network_efficiency / (nics * 50e9), rel=0.06)
+
+
+SWITCHED = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf": 4, "rate": RATE,
+            "latency": "500ns"}  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("switched", [False, True])
+def test_plain_algorithms_take_one_path_and_the_doubt_names_what_takes_all(
+    count: int, switched: bool
+) -> None:
+    """35 ms over one plane, 35 / count over all, by each setting that the doubt names."""
+
+    def ran(algorithm: Any, balancer: str | None = None) -> tuple[float, list[str]]:
+        done = run(
+            {
+                "topology": SWITCHED | {"planes": count} if switched else planes(8, count),
+                "network": {"model": "fair_share"} | ({"balancer": balancer} if balancer else {}),
+                "collectives": {"all_reduce": algorithm},
+                "jobs": [
+                    {"workload": {"kind": "collective", "collective": "all_reduce", "size": SIZE, "ranks": 8}}
+                ],
+            }
+        )
+        return done.records.end_ps / 1e9, [doubt.instead for doubt in done.doubts]
+
+    took_ms, (instead,) = ran("ring")
+    assert took_ms == pytest.approx(35, rel=0.002)
+    assert instead == (
+        f"collectives of nccl, or {{algorithm: ring, channels: {count}}}; or network.balancer: spray"
+    )
+    for algorithm, balancer, data, more in (
+        ({"algorithm": "ring", "channels": count}, None, 1.0, 0.003),
+        ("ring", "spray", 1.0, 0.003),
+        ("nccl", None, Nccl().network_efficiency, 0.06),
+    ):
+        took_ms, doubts = ran(algorithm, balancer)
+        assert took_ms == pytest.approx(35 / count / data, rel=more)
+        assert not doubts

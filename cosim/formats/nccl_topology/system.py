@@ -147,27 +147,37 @@ class _SystemReader:
     def _pci(self, element: Element, parent: str) -> None:
         self._note(element)
         bus = element.text("busid").lower()
-        if bus in self._buses:
-            raise element.wrong("another device has this busid", "busid")
-        self._buses.add(bus)
         rate = self._pci_rate(element)
         inner = [child for child in element.children if child.tag in ("gpu", "nic")]
+        forwards = not inner and any(child.tag == "pci" for child in element.children)
+        if not forwards and bus in self._buses:
+            raise element.wrong("another device has this busid", "busid")
+        if not forwards:
+            self._buses.add(bus)
         if inner and inner[0].tag == "gpu":
             name = self._gpu(inner[0], bus)
         elif inner:
             name = f"nic-{bus}"
             self._nic(inner[0], name)
-        elif not any(child.tag == "pci" for child in element.children):
+        elif not forwards:
             name = self._device(element, bus, rate)
         else:
-            name = f"pci-{bus}"
-            self._add(name, element)
+            name = self._switch(bus)
             self.report.read("PCI switch")
             for child in element.children:
                 if child.tag == "pci":
                     self._pci(child, name)
         cost = _TO_CPU if parent.startswith("cpu") else PCI_COST
         self.server.links.append((name, parent, rate, self.speeds.pci_latency_ps, cost))
+
+    def _switch(self, bus: str) -> str:
+        """A PCI switch; to NCCL each element is one, whatever busid it has."""
+        alike = sum(name == f"pci-{bus}" or name.startswith(f"pci-{bus}-") for name in self.server.others)
+        if alike:
+            self.report.assumed("PCI switches of the same busid: several, as NCCL")
+        name = f"pci-{bus}-{alike + 1}" if alike else f"pci-{bus}"
+        self.server.others.append(name)
+        return name
 
     def _device(self, element: Element, bus: str, rate: float) -> str:
         """A PCI device of which the file says no more: what NCCL would find there, by its class."""

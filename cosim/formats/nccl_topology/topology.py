@@ -34,6 +34,7 @@ overhead of GPU-to-GPU traffic over PCI, the CPU's memory.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -120,6 +121,7 @@ class NcclTopology(TopologySpec):
         for (gpu, _), rate in links.items():
             own[gpu] = own.get(gpu, 0.0) + rate
         switched = any(peer == "nvswitch" for _, peer in links)
+        mesh = not switched and gpus > 1 and len(links) == gpus * (gpus - 1)
         ports = len(server.ports) if self.servers > 1 else 0
         return HostShape(
             gpus,
@@ -129,7 +131,8 @@ class NcclTopology(TopologySpec):
             self.rails and ports > 1,
             self.nvlink_latency * (2 if switched else 1),
             max(ports // gpus, 1),
-            mesh=not switched and gpus > 1 and len(links) == gpus * (gpus - 1),
+            mesh=mesh,
+            partial=bool(links) and not (switched or mesh or self.servers > 1),
             reckoned=self.nvlink_rate is None,
             linked=bool(links),
             named_only=True,
@@ -155,10 +158,24 @@ class NcclTopology(TopologySpec):
             if name not in self.model_fields_set and not (name == "network_latency" and self.servers == 1):
                 report.assumed(f"no latency of {what} ({name})")
         if self.servers > 1:
+            self._say_order(server, report)
             shape = f"{len(server.ports)} switches, one for each port" if self.rails else "one switch"
             report.assumed(f"{self.servers} such servers at {shape}")
         elif server.ports:
             report.ignored("network port, as there is one server", len(server.ports))
+
+    def _say_order(self, server: NcclSystem, report: ReportBuilder) -> None:
+        gpus, links = [server.gpus[rank] for rank in sorted(server.gpus)], server.scale_up
+        if not links or any(peer == "nvswitch" for _, peer in links):
+            return
+        bare = [pair for pair in pairwise(gpus) if pair not in links]
+        if bare:
+            report.doubt(
+                "topology",
+                "rings over several servers pass GPUs in the order of ranks, which have no link from "
+                f"{bare[0][0]} to {bare[0][1]}: NCCL and RCCL find other orders",
+                "rings of nccl, such as RCCL's for this host (rome_models.cc); servers: 1 finds them",
+            )
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of the fabric, where there is one server."""

@@ -177,6 +177,11 @@ def read(text: TextIO, file: str, libraries: Mapping[str, CommunicationLibrary])
     }
     for work in timeline.works:
         work.library = whose.get(work.name, "")
+    several = {ranks for ranks in timeline.groups.values() if len(ranks) > 1}
+    for call in timeline.calls:
+        if call.name != RECORD and call.comm is not None and not call.comm.group:
+            only = len(several) == 1
+            call.comm = replace(call.comm, ranks=next(iter(several))) if only else None
     timeline.calls.sort(key=lambda call: (call.begin, -call.end))
     timeline.works.sort(key=lambda work: (work.begin, work.end))
     return timeline

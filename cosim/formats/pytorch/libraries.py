@@ -37,7 +37,7 @@ class TracedOperator:
 
 class SentBytes(NamedTuple):
     """What an operator sends: the kind as :class:`~cosim.pattern.template.Collective` names it and counts its
-    bytes, and the name of its process group.
+    bytes, and the name of its process group; "": the trace's only group of several ranks, of several none.
     """
 
     kind: str
@@ -69,6 +69,9 @@ class KernelNames(CommunicationLibrary):
     operators: dict[str, str] = Field(
         {}, description="likewise of operators whose first tensor is sent, and whose last text is the group"
     )
+    names_group: bool = Field(
+        True, description="false: no operator says its group, which is the trace's only"
+    )
 
     @field_validator("kernels", "operators")
     @classmethod
@@ -89,19 +92,21 @@ class KernelNames(CommunicationLibrary):
     def sends(self, operator: TracedOperator) -> SentBytes | None:
         """Bytes of the first tensor, over the group that is named last."""
         kind = next((kind for pattern, kind in self._operators if pattern.search(operator.name)), None)
-        if not kind:
+        place = next((k for k, one in enumerate(operator.shapes) if _is_shape(one)), None)
+        if not kind or place is None or place >= len(operator.types):
             return None
         from cosim.formats.pytorch.communication import width_of
 
-        shape = next((one for one in operator.shapes if _is_shape(one)), None)
-        width = width_of(operator.types[0]) if operator.types else None
-        named = [one for one in operator.values if isinstance(one, str) and re.match(r"[A-Za-z_]|\d+$", one)]
-        if shape is None or width is None or not named:
+        shape, width, group = operator.shapes[place], width_of(operator.types[place]), ""
+        if self.names_group:
+            named = [one for one in operator.values if isinstance(one, str)]
+            group = next((one for one in reversed(named) if re.match(r"[A-Za-z_]|\d+$", one)), "")
+        if width is None or (self.names_group and not group):
             return None
         size = width
         for side in shape:
             size *= side
-        return SentBytes(kind, size, named[-1])
+        return SentBytes(kind, size, group)
 
     @cached_property
     def _kernels(self) -> list[tuple[re.Pattern[str], str]]:
@@ -203,6 +208,10 @@ class Vllm(KernelNames):
         },
         description="see KernelNames",
     )
+    operators: dict[str, str] = Field(
+        {r"^(_C_custom_ar|sgl_kernel)::all_reduce$": "all_reduce"}, description="see KernelNames"
+    )
+    names_group: bool = Field(False, description="see KernelNames")
 
 
 class TensorRTLLM(KernelNames):

@@ -152,7 +152,7 @@ def test_ports_can_be_chosen_and_put_on_rails() -> None:
     ("old", "new", "says"),
     [
         ('link_speed="8.0 GT/s PCIe"', 'link_speed="9 GT/s"', "node.xml:3: <pci> link_speed"),
-        ('busid="0000:04:00.0"', 'busid="0000:01:00.0"', "node.xml:3"),
+        ('busid="0000:04:00.0"', 'busid="0000:02:00.0"', "node.xml:3"),
         ('rank="1"', 'rank="0"', "node.xml:8: <gpu> rank=\"0\": another GPU has this rank"),
         ('count="2"', 'count="0"', "should be a whole number from 1 to 1024"),
         ('target="0000:03:00.0"', 'target="0000:09:00.0"', "is neither a GPU of this file nor"),
@@ -287,6 +287,31 @@ def test_xgmi_links_carry_what_rccl_reckons_with(tmp_path: Path, gcn: str, rate:
     ring = 2 * 3 / 4 * size / (rate * 1e9) * 1e12
     assert took["ring"] == pytest.approx(ring, rel=1e-6)
     assert took["nccl"] == pytest.approx(ring / 3, rel=0.07)  # over all three links, and its starts
+
+
+def test_pci_switches_of_one_busid_are_several(tmp_path: Path) -> None:
+    """As in RCCL's topo_4p4h.xml; NCCL makes a node of each element (``ncclTopoAddPci``)."""
+    switch = '<pci busid="0000:c5:00.0" class="0x060400" link_speed="8 GT/s" link_width="16">'
+    text = mesh_of("908").replace('<pci busid="0000:0', switch + '<pci busid="0000:0')
+    text = text.replace("</pci>", "</pci></pci>")
+    names = build(text, tmp_path).node_names
+    assert [name for name in names if "pci-" in name] == [
+        f"server0.pci-0000:c5:00.0{more}" for more in ("", "-2", "-3", "-4")
+    ]
+    nic_as_switch = PAIR.replace('busid="0000:04:00.0"', 'busid="0000:01:00.0"')  # as topo_8p1h_1.xml
+    assert "server0.nic-0000:01:00.0" in build(nic_as_switch, tmp_path).node_names
+
+
+def test_rings_of_several_servers_without_links_on_their_way_are_doubtful(tmp_path: Path) -> None:
+    bare = mesh_of("gfx908")
+    for one, two in (("01", "02"), ("02", "01")):
+        link = bare.index(f'<xgmi target="0000:{two}', bare.index(f'<pci busid="0000:{one}'))
+        bare = bare[:link] + bare[bare.index("/>", link) + 2 :]
+    port = '<nic><net name="m" dev="0" speed="100000" port="1"/></nic></cpu>'
+    for text, doubts in ((bare, 1), (mesh_of("gfx908"), 0)):
+        info = build(text.replace("</cpu>", port), tmp_path, servers=2).info
+        assert len(info.get("doubts", [])) == doubts
+    assert not build(bare, tmp_path).info.get("doubts")
 
 
 def test_xgmi_to_no_gpu_is_refused(tmp_path: Path) -> None:

@@ -133,6 +133,38 @@ def test_bytes_of_symmetric_memory_are_its_operators_first_tensor(tmp_path: Path
     assert len(collective.ranks) == 4
 
 
+@pytest.mark.parametrize("operator", ["_C_custom_ar::all_reduce", "sgl_kernel::all_reduce"])
+@pytest.mark.parametrize(
+    ("groups", "known"),
+    [([[0, 1, 2, 3], [0, 1, 2, 3], [0]], True), ([[0, 1, 2, 3], [0, 1]], False), ([[0]], False), ([], False)],
+)
+def test_bytes_of_vllms_all_reduce_are_its_tensor_over_the_only_group(
+    tmp_path: Path, operator: str, groups: list[list[int]], known: bool
+) -> None:
+    """``all_reduce(int fa, Tensor inp, Tensor! out, int reg_buffer, int reg_buffer_sz_bytes)``: vLLM's
+    torch_bindings.cpp. Nothing says the group: of several, the kernel keeps its time.
+    """
+    said = {
+        "name": operator,
+        "Input Dims": [[], [4, 7168], [4, 7168], [], []],
+        "Input type": ["Scalar", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar"],
+        "Concrete Inputs": ["94023417", "", "", "140214", "8388608"],
+    }
+    for rank in range(4):
+        write(tmp_path, "void vllm::cross_device_reduce_1stage<nv_bfloat16, 4>(int)", rank, 4, **said)
+        path = tmp_path / f"rank{rank}.json"
+        trace = json.loads(path.read_text())
+        trace["distributedInfo"]["pg_config"] = [
+            {"pg_name": str(k), "pg_size": len(ranks), "ranks": ranks} for k, ranks in enumerate(groups)
+        ]
+        path.write_text(json.dumps(trace))
+    done = run(tmp_path, 4)
+    sent = [(one.size_bytes, len(one.ranks)) for one in done.records.collectives]
+    assert sent == ([(4 * 7168 * 2, 4)] if known else [])
+    if not known:
+        assert all(job.communication.mean_ps == 60 * 10**6 for job in done.summary.jobs)
+
+
 def test_a_library_of_ones_own_says_what_is_sent(tmp_path: Path) -> None:
     for rank in range(2):
         said = {"name": "loom::all_reduce", "Input Dims": [[5, 500]]}
