@@ -33,7 +33,7 @@ _BELOW = 0.9
 
 
 @dataclass(frozen=True)
-class Cause:
+class SlowCause:
     """``kind``, one of this module's, and ``place``: a process, or a port; ``more`` says how it shows."""
 
     kind: str
@@ -46,10 +46,10 @@ class CauseFound:
     """Whether ranks logged that something is slow, and why it is; None: it can't be told."""
 
     slow: bool
-    cause: Cause | None
+    cause: SlowCause | None
 
 
-def find_cause(logged: LoggedAnalysis, ports: PortAnalysis) -> Cause | None:
+def find_cause(logged: LoggedAnalysis, ports: PortAnalysis) -> SlowCause | None:
     """Name the one cause that logs and counters of the same time agree on; None: there is none, or several
     would do.
     """
@@ -57,17 +57,17 @@ def find_cause(logged: LoggedAnalysis, ports: PortAnalysis) -> Cause | None:
         late = logged.slow_ranks
         if len(late) != 1:
             return None
-        return Cause(RANK, late[0].process, f"the last in {100 * late[0].share:.1f} % of its collectives")
+        return SlowCause(RANK, late[0].process, f"the last in {100 * late[0].share:.1f} % of its collectives")
     shared = set.intersection(*(set(one.processes) for one in logged.slow_groups))
     if len(logged.slow_groups) > 1 and len(shared) == 1:
-        return Cause(NIC, shared.pop(), f"{len(logged.slow_groups)} slow communicators share it")
+        return SlowCause(NIC, shared.pop(), f"{len(logged.slow_groups)} slow communicators share it")
     crowded = max(_crowded(ports), default=None)
     if crowded is not None:
-        return Cause(COLLISION, ports.names[crowded[2]], _how_crowded(crowded))
+        return SlowCause(COLLISION, ports.names[crowded[2]], _how_crowded(crowded))
     slow = list(_slow(ports))
     if len(slow) == 1:
         at, part = slow[0]
-        return Cause(LINK, ports.names[at], f"at most {100 * part:.0f} % of the highest rate of ports alike")
+        return SlowCause(LINK, ports.names[at], f"at most {100 * part:.0f} % of the highest rate of ports alike")
     return None
 
 
