@@ -67,7 +67,8 @@ def find_cause(logged: LoggedAnalysis, ports: PortAnalysis) -> SlowCause | None:
     slow = list(_slow(ports))
     if len(slow) == 1:
         at, part = slow[0]
-        return SlowCause(LINK, ports.names[at], f"at most {100 * part:.0f} % of the highest rate of ports alike")
+        more = f"at most {100 * part:.0f} % of the highest rate of ports alike"
+        return SlowCause(LINK, ports.names[at], more)
     return None
 
 
