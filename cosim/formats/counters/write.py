@@ -44,6 +44,11 @@ class CountersFormat(OpenLoop):
         """See :meth:`Format.write`."""
         messages, topology = self.timed(source), source.topology
         ports = list(_ports(topology))
+        if not ports:
+            raise InputError(
+                f"{topology.name} has no switch that hosts are on, whose ports count",
+                hint="take a topology with switches: switch, leaf_spine, fat_tree",
+            )
         end = int(messages.end_ps.max(initial=0))
         samples = 2 + -(-end // self.every)
         if len(ports) * samples > _MOST_ROWS:

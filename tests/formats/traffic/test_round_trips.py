@@ -178,6 +178,11 @@ def test_counters_have_the_bytes_of_messages_within_what_links_carry(
     [
         ({}, "1ns", "ports each 1 ns give"),
         (
+            {"topology": {"kind": "ring", "endpoints": 8, "rate": "80Gbps", "latency": "1us"}},
+            "1us",
+            "no switch",
+        ),
+        (
             {"network": {"model": "fair_share", "balancer": "spray"}},
             "1us",
             "isn't known where a load balancer",
