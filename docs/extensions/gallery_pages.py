@@ -58,7 +58,7 @@ KINDS = {
     "Pipelines and staleness": ["pipedream-vgg16", "sapipe", "local-sgd"],
     "Memory and rates by design": ["comet", "comet-clusters", "libra"],
     "Load balancing": ["load-balancers"],
-    "What breaks": ["link-failure", "failures-54-days"],
+    "What breaks": ["link-failure", "slow-link", "failures-54-days"],
     "A packet simulator in the loop": ["closed-loop-ns3", "incast-rdma", "hybrid-ns3"],
 }
 """Headings of the gallery, and what stands under each; what is named nowhere stands under the last."""

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError
+from tests.inputs import ROOT
 
 RING = """
 topology: {kind: ring, endpoints: 8, rate: 80Gbps, latency: 500ns}
@@ -94,6 +95,33 @@ def test_models_are_set_beside_one_another() -> None:
     assert resnet["size_bytes"] == pytest.approx(4 * 2 * 7 * 4 * 25_557_032, rel=1e-3)
     page = CliRunner().invoke(app, ["analyse", "--models", "vgg-16,resnet-50"]).stdout
     assert "sizes: Kolmogorov-Smirnov" in page
+
+
+@pytest.mark.parametrize(
+    ("routing", "cause"),
+    [("dmodk", {"kind": "slow link", "place": "leaf1:spine3"}), ("ecmp", {"kind": "paths collide"})],
+)
+def test_logs_and_counters_name_a_cause_together(routing: str, cause: dict[str, str], tmp_path: Path) -> None:
+    world = ROOT / "scenarios" / "slow-link.yaml"
+    changes = {"topology.routing": routing}
+    cosim.translate(world, "inspector", tmp_path / "logs", set=changes)
+    cosim.translate(world, {"kind": "counters", "every": "20us"}, tmp_path / "ports", set=changes)
+    both = tmp_path / "logs", tmp_path / "ports" / "counters.csv"
+    said = json.loads(analyse(*both, "--json"))
+    assert said["cause"].items() >= cause.items()
+    assert said["beside"] == []
+    last = analyse(*both).splitlines()[-1]
+    assert last.startswith(f"cause: {said['cause']['kind']}, {said['cause']['place']}: ")
+    assert json.loads(analyse(both[0], "--json"))["cause"] is None
+    assert "cause" not in analyse(both[1])
+
+
+def test_no_cause_is_named_where_nothing_is_slow(tmp_path: Path) -> None:
+    world = cosim.load(ROOT / "scenarios" / "slow-link.yaml", {"events": []})
+    cosim.translate(world, "inspector", tmp_path / "logs")
+    cosim.translate(world, {"kind": "counters", "every": "20us"}, tmp_path / "ports")
+    both = tmp_path / "logs", tmp_path / "ports" / "counters.csv"
+    assert analyse(*both).splitlines()[-1] == "cause: none, nothing is slow"
 
 
 def test_nothing_to_analyse_says_what_there_is() -> None:

@@ -8,6 +8,7 @@ from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.render.text import percent
 from cosim.results.traffic.analysis import PartAnalysis, TrafficAnalysis
 from cosim.results.traffic.beside import TrafficDifference
+from cosim.results.traffic.causes import CauseFound
 from cosim.results.traffic.logged import LoggedAnalysis
 from cosim.results.traffic.patterns import Pattern
 from cosim.results.traffic.ports import PortAnalysis
@@ -46,6 +47,18 @@ def beside_page(one: TrafficDifference) -> Page:
     ]
     head = [one.sentence, f"a: {one.a}", f"b: {one.b}", one.aligned]
     return [Section([Lines(head)]), Section([PageTable(rows)])]
+
+
+def cause_page(found: CauseFound) -> Page:
+    """What logs and counters of ports say together."""
+    cause = found.cause
+    if cause is not None:
+        line = f"cause: {cause.kind}, {cause.place}: {cause.more}"
+    elif found.slow:
+        line = "cause: not told; several may act, or samples of ports are longer than a step of a collective"
+    else:
+        line = "cause: none, nothing is slow"
+    return [Section([Lines([line])])]
 
 
 def _logged(logged: LoggedAnalysis) -> list[Section]:

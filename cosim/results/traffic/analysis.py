@@ -181,7 +181,8 @@ def _periods(found: Transfers, start: int, end: int) -> tuple[FoundPeriod, ...]:
         return ()
     edges = np.linspace(start, end, _BINS + 1).astype(np.int64)
     width = (end - start) / _BINS
-    periods = find_periods(in_bins(found, edges))
+    # Edges are whole picoseconds, so bins differ in width; their rates don't.
+    periods = find_periods(in_bins(found, edges) / np.diff(edges))
     return tuple(FoundPeriod(one.bins * width, one.confidence, one.jitter) for one in periods)
 
 

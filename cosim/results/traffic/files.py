@@ -14,25 +14,40 @@ import numpy as np
 from cosim.files.folder import claimed, written_whole
 from cosim.results.render.page import Page
 from cosim.results.render.text import text
-from cosim.results.render.traffic_page import beside_page, traffic_page
+from cosim.results.render.traffic_page import beside_page, cause_page, traffic_page
 from cosim.results.traffic.analysis import PartAnalysis, TrafficAnalysis
 from cosim.results.traffic.beside import TrafficDifference, beside
 from cosim.results.traffic.bytes_over_time import in_bins
+from cosim.results.traffic.causes import CauseFound, find_cause
 from cosim.results.traffic.ports import PortAnalysis
 
 _BINS = 1000
 
 
 def differences(analyses: Sequence[TrafficAnalysis]) -> list[TrafficDifference]:
-    """Each after the first beside the first."""
-    return [beside(analyses[0], one) for one in analyses[1:]]
+    """Each after the first beside the first, where one of them has transfers."""
+    first = analyses[0].transfers
+    return [
+        beside(analyses[0], one) for one in analyses[1:] if first is not None or one.transfers is not None
+    ]
+
+
+def _cause(analyses: Sequence[TrafficAnalysis]) -> CauseFound | None:
+    """What one source's logs and one's counters say together; None: there aren't both."""
+    logged = [one.logged for one in analyses if one.logged is not None]
+    ports = [one.ports for one in analyses if one.ports is not None]
+    if len(logged) != 1 or len(ports) != 1:
+        return None
+    return CauseFound(bool(logged[0].slow_ranks or logged[0].slow_groups), find_cause(logged[0], ports[0]))
 
 
 def all_to_json(analyses: Sequence[TrafficAnalysis], compared: Sequence[TrafficDifference]) -> dict[str, Any]:
-    """The analyses, and their differences."""
+    """The analyses, their differences, and the cause where logs and counters are among them."""
+    found = _cause(analyses)
     return {
         "analyses": [to_json(one) for one in analyses],
         "beside": [asdict(one) for one in compared],
+        "cause": None if found is None or found.cause is None else asdict(found.cause),
     }
 
 
@@ -104,8 +119,10 @@ def _ports(ports: PortAnalysis) -> dict[str, Any]:
 
 
 def all_pages(analyses: Sequence[TrafficAnalysis], compared: Sequence[TrafficDifference]) -> list[Page]:
-    """The page of each, then those of their differences."""
-    return [*map(traffic_page, analyses), *map(beside_page, compared)]
+    """The page of each, those of their differences, and the cause where logs and counters are among them."""
+    found = _cause(analyses)
+    last = [] if found is None else [cause_page(found)]
+    return [*map(traffic_page, analyses), *map(beside_page, compared), *last]
 
 
 def write(

@@ -11,7 +11,8 @@ A common multiple of two jobs' periods correlates best of all. Then the mean cou
 of two numbers among its harmonics, and these are the jobs. After that the mean course is taken away, and what
 is left is searched again.
 
-Not found: a period of which fewer than two fit, or over 1,000, and one under a third of its variance.
+Not found: a period of which fewer than two fit, or over 1,000, and one under a third of its variance. A
+signal that varies by under a millionth of its mean is constant: what is left is rounding.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _LEAST = 0.3
 _SURE = 0.85
 _MOST_JOBS = 4
 _MOST_MULTIPLES = 32
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,12 @@ class Period:
 
 def find_periods(signal: F64) -> list[Period]:
     """Periods in ``signal``, float64[bins], the strongest first."""
-    left = signal - signal.mean() if len(signal) else signal
+    if not len(signal) or signal.std() <= _ROUNDING * np.abs(signal).mean():
+        return []
+    left = signal - signal.mean()
     whole = float((left**2).sum())
     found: list[Period] = []
-    while len(found) < _MOST_JOBS and whole and float((left**2).sum()) > 0.1 * whole:
+    while len(found) < _MOST_JOBS and float((left**2).sum()) > 0.1 * whole:
         one = _strongest(left, [period.bins for period in found])
         if one is None or any(_related(one.bins, period.bins) for period in found):
             break

@@ -55,8 +55,8 @@ class PortAnalysis:
         int64[ports], from the first sample on, gaps included.
     in_bps, out_bps
         float64[ports], means outside gaps.
-    peak_bps
-        float64[ports], the highest rate between two samples, either way.
+    in_peak_bps, out_peak_bps
+        float64[ports], the highest rates between two samples.
     gap_ps
         The longest gaps, each once for all ports, longest first.
     gap_bytes
@@ -74,12 +74,18 @@ class PortAnalysis:
     out_bytes: I64
     in_bps: F64
     out_bps: F64
-    peak_bps: F64
+    in_peak_bps: F64
+    out_peak_bps: F64
     gap_ps: tuple[int, ...]
     gap_bytes: tuple[int, int]
     median_ps: int
     sampler: tuple[float, ...]
     groups: tuple[PortGroup, ...]
+
+    @property
+    def peak_bps(self) -> F64:
+        """float64[ports], the highest rate between two samples, either way."""
+        return np.maximum(self.in_peak_bps, self.out_peak_bps)
 
     @property
     def num_busy(self) -> int:
@@ -94,7 +100,7 @@ def analyse_ports(ports: Sequence[PortCounters]) -> PortAnalysis:
     gaps: dict[tuple[int, int], int] = {}
     sums = np.zeros((len(ports), 2), np.int64)
     in_gaps = np.zeros((len(ports), 2), np.int64)
-    rates = np.zeros((len(ports), 3))
+    rates = np.zeros((len(ports), 4))
     for number, port in enumerate(ports):
         apart = np.diff(port.at_ps)
         moved = np.stack([port.in_bytes[1:], port.out_bytes[1:]], axis=1)
@@ -102,7 +108,7 @@ def analyse_ports(ports: Sequence[PortCounters]) -> PortAnalysis:
         sums[number], in_gaps[number] = moved.sum(axis=0), moved[gap].sum(axis=0)
         seen = max(int(apart[~gap].sum()), 1)
         rates[number, :2] = moved[~gap].sum(axis=0) * 8.0 * PS_PER_S / seen
-        rates[number, 2] = (moved.max(axis=1) / apart).max() * 8 * PS_PER_S
+        rates[number, 2:] = (moved / apart[:, None]).max(axis=0) * 8 * PS_PER_S
         gaps.update({(int(a), int(b)): int(b - a) for a, b in _bounds(port.at_ps, gap)})
     sampler = _sampler_periods(ports, median)
     return PortAnalysis(
@@ -112,6 +118,7 @@ def analyse_ports(ports: Sequence[PortCounters]) -> PortAnalysis:
         rates[:, 0],
         rates[:, 1],
         rates[:, 2],
+        rates[:, 3],
         tuple(sorted(gaps.values(), reverse=True)),
         (int(in_gaps[:, 0].sum()), int(in_gaps[:, 1].sum())),
         median,
@@ -137,7 +144,8 @@ def _groups(
         if len(best) < _FEWEST:
             break
         inside = rates[best]
-        spread = float(((inside.max(axis=0) - inside.min(axis=0)) / inside.min(axis=0)).max())
+        least = np.maximum(inside.min(axis=0), 1.0)
+        spread = float(((inside.max(axis=0) - inside.min(axis=0)) / least).max())
         periods, bin_ps = _periods([ports[one] for one in best.tolist()], median, sampler)
         means = inside.mean(axis=0).tolist()
         names = tuple(sorted(ports[one].name for one in best.tolist()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,13 +13,16 @@ import cosim
 from cosim.captures.hosts import named, read_hosts
 from cosim.captures.read import read_capture
 from cosim.captures.traffic import I64, Transfers
+from cosim.errors import InputError, SimulationError
 from cosim.experiment.scenario import Scenario
 from cosim.formats.flow_csv.write import FlowsFormat
 from cosim.formats.inspector.write import InspectorFormat
 from cosim.formats.pcap.write import PcapFormat
 from cosim.results.traffic.analysis import analyse_capture
+from cosim.results.traffic.causes import LINK
 from cosim.results.traffic.read import capture_of_messages
-from tests.validation.slow_causes import tried
+from tests.validation.slow_causes import NOTHING, drawn, tried
+from tests.validation.slow_causes import named as named_cause
 
 SCENARIO = """
 topology: {kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, rate: 100Gbps, latency: 500ns}
@@ -142,5 +146,63 @@ def test_a_slow_link_shows_in_its_communicator(tmp_path: Path) -> None:
     assert groups[0] == ("gpu10:11", "gpu11:12", "gpu8:9", "gpu9:10")
 
 
-def test_nics_and_ranks_that_are_drawn_are_named() -> None:
-    assert tried(2, 7) == {"nothing": 2, "rank": 2, "link": 2}
+def port_bytes(run: cosim.Run) -> dict[str, tuple[int, int]]:
+    """What ports that face a host have to count, in and out, by the messages of a run."""
+    messages, names = run.records.messages, run.records.topology.node_names
+    assert messages is not None
+    sent, got = (np.bincount(ends, messages.size_bytes, 8) for ends in (messages.src, messages.dst))
+    return {
+        f"leaf{host // 4}:{names[host]}": (round(sent[host]), round(got[host])) for host in range(len(sent))
+    }
+
+
+@pytest.mark.parametrize("every", ["5us", "1ms"])
+def test_counters_have_the_bytes_of_messages_within_what_links_carry(
+    scenario: Scenario, run: cosim.Run, every: str, tmp_path: Path
+) -> None:
+    cosim.translate(scenario, {"kind": "counters", "every": every}, tmp_path)
+    ports = {one.name: one for one in read_capture(tmp_path / "counters.csv").ports}
+    found = {name: (int(one.in_bytes.sum()), int(one.out_bytes.sum())) for name, one in ports.items()}
+    expected = port_bytes(run)
+    assert {name: found[name] for name in expected} == expected
+    assert set(found) - set(expected) == {f"leaf{leaf}:spine{spine}" for leaf in (0, 1) for spine in (0, 1)}
+    crossing = sum(found[f"leaf0:spine{spine}"][1] for spine in (0, 1))
+    assert crossing == sum(found[f"leaf1:spine{spine}"][0] for spine in (0, 1)) > 0
+    analysed = analyse_capture(read_capture(tmp_path / "counters.csv")).ports
+    assert analysed is not None
+    assert float(analysed.peak_bps.max()) <= 100e9 * 1.001
+
+
+@pytest.mark.parametrize(
+    ("changes", "every", "message"),
+    [
+        ({}, "1ns", "ports each 1 ns give"),
+        (
+            {"topology": {"kind": "ring", "endpoints": 8, "rate": "80Gbps", "latency": "1us"}},
+            "1us",
+            "no switch",
+        ),
+        (
+            {"network": {"model": "fair_share", "balancer": "spray"}},
+            "1us",
+            "isn't known where a load balancer",
+        ),
+    ],
+)
+def test_counters_that_cannot_be_written_are_refused(
+    scenario: Scenario, changes: Mapping[str, object], every: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises((InputError, SimulationError), match=message):
+        cosim.translate(scenario, {"kind": "counters", "every": every}, tmp_path / "out", set=changes)
+    assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(6, marks=pytest.mark.slow)])
+def test_causes_that_are_drawn_are_named(count: int) -> None:
+    found = tried(count, 7)
+    assert {kind: times["right"] for kind, times in found.items()} == dict.fromkeys(found, count)
+
+
+def test_no_link_is_named_where_samples_are_longer_than_a_step() -> None:
+    kind, _ = named_cause(1, drawn(LINK, Random(1))[0], 400)
+    assert kind == NOTHING

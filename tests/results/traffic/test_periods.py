@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cosim.captures.contract import capture_of_rows
+from cosim.results.traffic.analysis import analyse_capture
 from cosim.results.traffic.periods import find_periods
 
 
@@ -57,3 +61,16 @@ def test_noise_has_no_period(seed: int) -> None:
 @pytest.mark.parametrize("signal", [np.zeros(0), np.zeros(5), np.ones(100), np.arange(10.0)])
 def test_too_little_has_no_period(signal: NDArray[np.float64]) -> None:
     assert find_periods(signal) == []
+
+
+def test_rounding_has_no_period() -> None:
+    signal = 1e9 + np.tile([0.0, 100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 500)
+    assert find_periods(signal) == []
+    assert len(find_periods(1e9 + 1e6 * (signal - 1e9))) == 1
+
+
+@pytest.mark.parametrize("length_ps", [10**12, 33_333, 50_021])
+def test_transfers_one_after_the_other_have_no_period(length_ps: int) -> None:
+    rows = [(a, b, 4096, at * length_ps, (at + 1) * length_ps) for at in range(2) for a, b in ("ab", "ba")]
+    (part,) = analyse_capture(capture_of_rows(Path("x"), "rows", rows)).parts
+    assert part.periods == ()
