@@ -12,11 +12,13 @@ import resource
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 
 from cosim.captures.counters import read_npz
@@ -29,11 +31,11 @@ from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.results.stored_run import _read_npz
 from cosim.synthesis.model import read_model
 from cosim.synthesis.sources import read_sources
-from tests.fuzz.importers import READERS
+from tests.fuzz.importers import READERS, written
 from tests.inputs import ROOT
 
 ROOM_BYTES = 512 << 20
-BLANKS = 24 << 20  # above what is read of any file
+LARGE = 18 << 20  # above what is read of any file
 DEEP = 100_000
 FAR = "unpacks to more than 200 times its size"
 
@@ -41,14 +43,18 @@ FAR = "unpacks to more than 200 times its size"
 def _tar(mode: Literal["w:gz", "w:bz2", "w:xz"]) -> bytes:
     made = io.BytesIO()
     member = tarfile.TarInfo("rank0.json")
-    member.size = BLANKS
+    member.size = LARGE
     with tarfile.open(None, mode, made) as archive:
-        archive.addfile(member, io.BytesIO(b" " * BLANKS))
+        archive.addfile(member, io.BytesIO(b" " * LARGE))
     return made.getvalue()
 
 
+def _gzip() -> bytes:
+    return gzip.compress(b'{"a": "' + b"x" * LARGE)
+
+
 def _tar_of_gz() -> bytes:
-    made, inside = io.BytesIO(), gzip.compress(b" " * BLANKS)
+    made, inside = io.BytesIO(), _gzip()
     member = tarfile.TarInfo("rank0.json.gz")
     member.size = len(inside)
     with tarfile.open(fileobj=made, mode="w") as archive:
@@ -104,15 +110,15 @@ _ALIASES = "a0: &a0 [1]\n" + "".join(
 )
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes], Callable[[Path], Any], str]] = {
-    "gzip": ("rank0.json.gz", lambda: gzip.compress(b" " * BLANKS), _kineto, FAR),
-    "gzip, deep": ("rank0.json.gz", lambda: gzip.compress(b'{"a": ' + b"[" * BLANKS), _kineto, "recursion"),
-    "gzip, a source": ("rank0.json.gz", lambda: gzip.compress(b" " * BLANKS), _source, "has no times"),
+    "gzip": ("rank0.json.gz", _gzip, _kineto, FAR),
+    "gzip, deep": ("rank0.json.gz", lambda: gzip.compress(b'{"a": ' + b"[" * LARGE), _kineto, "recursion"),
+    "gzip, a source": ("rank0.json.gz", _gzip, _source, "has no times"),
     "gzip in tar": ("traces.tar", _tar_of_gz, _kineto, FAR),
     "tar.gz": ("traces.tar.gz", lambda: _tar("w:gz"), _kineto, FAR),
     "tar.bz2": ("traces.tar.bz2", lambda: _tar("w:bz2"), _kineto, FAR),
     "tar.xz": ("traces.tar.xz", lambda: _tar("w:xz"), _kineto, FAR),
     "tar.xz, a source": ("traces.tar.xz", lambda: _tar("w:xz"), _source, FAR),
-    "npz": ("c.npz", lambda: _npz(f"(3, {BLANKS // 24})", BLANKS), read_npz, FAR),
+    "npz": ("c.npz", lambda: _npz(f"(3, {LARGE // 24})", LARGE), read_npz, FAR),
     "npz, many rows": ("c.npz", lambda: _npz("(3, 1000000000000)", 24), read_npz, "broken"),
     "a run, many rows": ("columns.npz", lambda: _npz("(1000000000000,)", 8), _columns, "broken"),
     "JSON, deep": ("model.json", lambda: b"[" * DEEP, read_model, "JSON"),
@@ -168,6 +174,23 @@ def test_a_bomb_is_refused_in_a_line(name: str, ended: dict[str, str]) -> None:
     assert file in ended[name].splitlines()[0]
     assert words in ended[name].splitlines()[0]
     assert not ended[name].startswith(("read: ", "MemoryError"))
+
+
+def test_equal_rows_of_parquet_are_refused_at_the_second(tmp_path: Path) -> None:
+    """In this process: Arrow's threads die where memory is limited."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name, content in written("parquet").items():
+        (tmp_path / name).write_bytes(content)
+    file = tmp_path / "operations.parquet"
+    pq.write_table(pq.read_table(file).take(pa.array(np.zeros(300_000, np.int32))), file)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="row 2: op is 0"):
+            READERS["parquet"](tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 128 << 20  # a list of all rows takes 366 MiB
 
 
 if __name__ == "__main__":
