@@ -26,6 +26,8 @@ from cosim.units import PS_PER_MS, PS_PER_NS, PS_PER_S, PS_PER_US
 
 UNITS = {"s": PS_PER_S, "ms": PS_PER_MS, "us": PS_PER_US, "ns": PS_PER_NS}
 _LATEST_PS = 1 << 62
+_ALWAYS_BYTES = 16 << 20
+_MOST_TIMES = 200
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, NotImplementedError, RuntimeError)
 
 
@@ -40,6 +42,7 @@ def read_npz(path: Path) -> TrafficCapture:
     ports: list[PortCounters] = []
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            _check_size(path, stored.zip)
             ports += [_port(path, name, stored[name]) for name in stored.files]
     except InputError:
         raise
@@ -50,6 +53,13 @@ def read_npz(path: Path) -> TrafficCapture:
             hint="copy it again; it holds an int64 array of three rows for each port",
         ) from error
     return _capture(path, ports, [])
+
+
+def _check_size(path: Path, packed: zipfile.ZipFile) -> None:
+    """Counters whose clocks go on pack to a tenth at best."""
+    most = max(_ALWAYS_BYTES, _MOST_TIMES * path.stat().st_size)
+    if sum(one.file_size for one in packed.infolist()) > most:
+        raise InputError(f"unpacks to more than {_MOST_TIMES} times its size", location=Location(str(path)))
 
 
 def _port(path: Path, name: str, found: NDArray[np.generic]) -> PortCounters:

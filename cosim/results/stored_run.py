@@ -291,6 +291,7 @@ def load_run(directory: str | Path) -> StoredRun:
 _UNREADABLE = (
     *(OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
     *(NotImplementedError, RuntimeError),  # of a zip: a way of packing, or a password
+    MemoryError,  # a column that says it has more rows than there can be
     tokenize.TokenError,  # of a column's header, which is Python
 )
 

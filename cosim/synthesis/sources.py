@@ -10,11 +10,12 @@ so here each operation gets the time that it holds its CPU or GPU up:
 
 from __future__ import annotations
 
-import gzip
+import lzma
 import tarfile
 import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -26,6 +27,7 @@ from cosim.context import Context
 from cosim.errors import InputError, Location
 from cosim.formats.chakra.folder import rank_files
 from cosim.formats.chakra.groups import GROUPS_FILE
+from cosim.formats.pytorch.files import open_traces
 from cosim.registry import Named
 from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
@@ -118,7 +120,7 @@ def _one_prefix(paths: Sequence[Path]) -> Path:
 def _pytorch(paths: Sequence[Path], gpu: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in paths:
-        kind = "kineto" if b'"traceEvents"' in _begin(path) else "et"
+        kind = "kineto" if '"traceEvents"' in _begin(path) else "et"
         if kind in found:
             raise InputError(
                 f"a second file of {kind} traces, beside {found[kind]}",
@@ -137,23 +139,13 @@ def _pytorch(paths: Sequence[Path], gpu: str | None) -> dict[str, Any]:
     return found
 
 
-def _begin(path: Path) -> bytes:
-    """The first bytes of a trace, unpacked; of a folder those of its first file."""
+def _begin(path: Path) -> str:
+    """The first characters of a trace, unpacked; of several those of the first."""
     try:
-        if path.is_dir():
-            path = min(one for one in path.iterdir() if one.is_file())
-        if path.name.endswith((".tar.gz", ".tgz", ".tar")):
-            with tarfile.open(path) as archive:
-                member = next(one for one in archive if one.isfile())
-                inside = archive.extractfile(member)
-                assert inside is not None
-                begin = inside.read(_BEGIN)
-            return gzip.decompress(begin) if begin[:2] == b"\x1f\x8b" else begin
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return file.read(_BEGIN)
-    except (StopIteration, ValueError) as error:
-        raise InputError("holds no trace", location=Location(str(path))) from error
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        with closing(open_traces(path)) as files:
+            _, text = next(files)  # held, so that it is closed with its file
+            return text.read(_BEGIN)
+    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
         raise InputError(
             f"can't be unpacked: {error}",
             location=Location(str(path)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import re
 import tarfile
 import zlib
@@ -17,6 +18,10 @@ from typing import IO, TextIO, cast
 from cosim.errors import Location, WorkloadError
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_MOST_TIMES = 200
+"""Larger than its file no trace is: gzip packs profilers' to a thirtieth, xz to a fortieth."""
+_ALWAYS_BYTES = 16 << 20
+"""What is read of any file, however far it is packed."""
 _NUMBER = re.compile(r"\d+(?![a-zA-Z\d])")
 _NAMED = re.compile(r"(?:rank|worker|node|gpu)[-_.]?(\d+)", re.IGNORECASE)
 
@@ -37,7 +42,7 @@ def open_traces(path: Path) -> Generator[tuple[str, TextIO], None, None]:
         found += 1
         try:
             with file.open("rb") as binary:
-                yield str(file), _text(binary, file.name)
+                yield str(file), _text(binary, file.name, _Left(file))
         except OSError as error:
             raise _unreadable(str(file), error) from None
     if not found:
@@ -91,26 +96,57 @@ def _is_trace(name: str) -> bool:
 
 
 def _archive(path: Path) -> Iterator[tuple[str, TextIO]]:
-    found = 0
+    found, left = 0, _Left(path)
     try:
         with tarfile.open(path, "r:*") as archive:
             for member in archive:
+                left.check(member.offset_data + member.size)
                 if not member.isfile() or not _is_trace(member.name):
                     continue
                 binary = archive.extractfile(member)
                 if binary is not None:
                     found += 1
-                    yield f"{path}!{member.name}", _text(binary, member.name)
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+                    yield f"{path}!{member.name}", _text(binary, member.name, left)
+    except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise _unreadable(str(path), error) from None
     if not found:
         raise WorkloadError("no .json or .json.gz in the archive", location=Location(str(path)))
 
 
-def _text(binary: IO[bytes], name: str) -> TextIO:
+class _Left:
+    """How much may still come out of a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._bytes = max(_ALWAYS_BYTES, _MOST_TIMES * file.stat().st_size)
+
+    def check(self, count: int) -> None:
+        """So many bytes are to come."""
+        if count > self._bytes:
+            raise OSError(f"unpacks to more than {_MOST_TIMES} times its size")
+
+    def take(self, count: int) -> None:
+        """So many characters came."""
+        self.check(count)
+        self._bytes -= count
+
+
+class _Text(io.TextIOWrapper):
+    """UTF-8, as much as may come."""
+
+    def __init__(self, binary: IO[bytes], left: _Left) -> None:
+        super().__init__(binary, encoding="utf-8")
+        self._left = left
+
+    def read(self, size: int | None = -1) -> str:
+        found = super().read(size)
+        self._left.take(len(found))
+        return found
+
+
+def _text(binary: IO[bytes], name: str, left: _Left) -> TextIO:
     if name.endswith(".gz"):
         binary = cast("IO[bytes]", gzip.GzipFile(fileobj=binary))
-    return io.TextIOWrapper(binary, encoding="utf-8")
+    return _Text(binary, left)
 
 
 def _unreadable(file: str, error: Exception) -> WorkloadError:

@@ -31,7 +31,8 @@ class _Buffer:
         if self.ended:
             return False
         try:
-            chunk = self.source.read(max(_CHUNK, len(self.text) - self.at))
+            left = len(self.text) - self.at
+            chunk = self.source.read(max(_CHUNK, min(left, _LONGEST - left)))
         except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
             raise self.error(f"can't be read on: {error}") from None
         self.before += self.at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,15 +57,18 @@ class _TablesReader:
         self._folder, self._suffix, self._job = folder, suffix, job
         self._report = ReportBuilder()
 
-    def _rows(self, table: str) -> list[tuple[Location, dict[str, Any]]]:
-        rows = read_table(self._folder, table, self._suffix)
-        found = [(where, row) for where, row in rows if row["job"] == self._job]
-        self._report.read(f"row of {table}", len(found))
-        return found
+    def _rows(self, table: str) -> Iterator[tuple[Location, dict[str, Any]]]:
+        """One at a time: a small Parquet file may say that it has any number of equal ones."""
+        count = 0
+        for where, row in read_table(self._folder, table, self._suffix):
+            if row["job"] == self._job:
+                count += 1
+                yield where, row
+        self._report.read(f"row of {table}", count)
 
     def workload(self) -> Workload:
         """All tables, put together."""
-        jobs = self._rows("jobs")
+        jobs = [*self._rows("jobs")]
         if len(jobs) != 1:
             raise WorkloadError(
                 f"there are {len(jobs)} jobs of number {self._job}",
