@@ -24,5 +24,6 @@ The core never imports them; they come by entry point, as a plug-in of somebody 
                     a rank
 ``simai/``          SimAI and AICB workload files
 ``tables/``         workloads as tables, CSV or Parquet: nothing of a job is lost
+``counters/``       counters of ports as CSV: what switches that hosts are on would have counted in a run
 ==================  ======================================================================
 """

@@ -117,8 +117,6 @@ class Carried:
         Where they are: numbers of nodes.
     job, iteration
         Numbers of the job and of its iteration.
-    topology
-        Where all this is.
     """
 
     def __init__(
