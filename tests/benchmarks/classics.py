@@ -49,7 +49,7 @@ def packets(mtu: int = 9_000, seeds: int = 4) -> str:
         "",
         f"{'':<34}{'':<18}{'packets':>16}{'fluid':>16}{'off, mean':>11}{'last':>7}{'wall time':>11}",
     ]
-    ports = PortSettings(mtu_bytes=mtu, buffer_bytes=2 * _PAUSE, pause_bytes=_PAUSE)
+    ports = PortSettings(mtu_bytes=mtu, buffer_bytes=2 * _PAUSE, pause_bytes=_PAUSE, headers=False)
     for name, topology, flows in worlds:
         for label, control in _CONTROLS:
             wall = [0.0, 0.0]

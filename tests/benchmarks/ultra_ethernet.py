@@ -76,11 +76,6 @@ KILO: dict[str, tuple[tuple[float, float, float], dict[str, Any]]] = {
 """(mean and last completion in microseconds, CPU-seconds there; what is unlike the first row)."""
 
 
-def on_wire(size: int) -> int:
-    """Bytes of a message with its packets' headers."""
-    return size + 64 * -(-size // (PACKET - 64))
-
-
 def permutation(hosts: int) -> list[tuple[int, int]]:
     """Everyone to one other, drawn."""
     drawn = random.Random(1)
@@ -118,7 +113,7 @@ def scenario(folder: Path, more: dict[str, Any]) -> dict[str, Any]:
     senders = more.get("senders", 0)
     fabric = fabric_of(more)
     pairs = pairs_of(more)
-    size = on_wire(more.get("size", 1_000_000))
+    size = more.get("size", 1_000_000)
     lines = [f"{src} {dst} 3 100 {size} 0.0" for src, dst in pairs]
     (folder / "flows.txt").write_text("\n".join([str(len(lines)), *lines]) + "\n")
     queue = 419_150 if senders else gbps // 4 * PACKET
@@ -129,7 +124,7 @@ def scenario(folder: Path, more: dict[str, Any]) -> dict[str, Any]:
         "network": {
             "model": "congestion",
             "control": more.get("control", "nscc"),
-            "mtu": PACKET,
+            "mtu": PACKET - 18,  # without the Ethernet frame: 4,086 bytes of a message in each
             "balancer": {"kind": "reps", "entropies": 32},
             "buffer": queue,
             "ecn_min": low,
