@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from cosim.errors import ScenarioError
 from cosim.plugin_file import PLUGIN, named_in_file
 from cosim.registry import GROUPS, name_of
-from cosim.units import parse_rate, parse_time
+from cosim.units import parse_rate, parse_span, parse_time
 
 
 def parsers_of(field: FieldInfo) -> list[Any]:
@@ -69,7 +69,7 @@ def plain(value: Any, *, defaults: bool = False, keep: bool = False) -> Any:
 def _with_unit(info: FieldInfo, value: Any, defaults: bool, keep: bool) -> Any:
     if isinstance(value, int | float):
         parsers = parsers_of(info)
-        if parse_time in parsers:
+        if parse_time in parsers or parse_span in parsers:
             return f"{value}ps"
         if parse_rate in parsers:
             return f"{value!r}bps"

@@ -20,6 +20,7 @@ from cosim.topology.regular import Ring
 from cosim.units import PS_PER_MS, PS_PER_US
 from cosim.workload.synthetic import Repeated
 from cosim.written import plain
+from tests.inputs import ROOT
 
 TEXT = """\
 topology: {kind: ring, endpoints: 8, rate: 100Gbps, latency: 1us}
@@ -96,6 +97,17 @@ def test_the_resolved_scenario_is_the_same_scenario() -> None:
     scenario = loads(TEXT, ["jobs[0].iterations=5", "jobs[0].start=1ms"])
     again = loads(resolved_yaml(scenario))
     assert plain(again) == plain(scenario)
+
+
+SHIPPED = [path for path in sorted((ROOT / "scenarios").glob("*.yaml")) if "\naxes:" not in path.read_text()]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_scenario_written_and_read_again_is_the_same(path: Path) -> None:
+    scenario = load(path)
+    again = loads(resolved_yaml(scenario), base=path.parent)
+    assert plain(again) == plain(scenario)
+    assert again.events == scenario.events
 
 
 def test_a_scenario_made_in_python_is_the_one_that_yaml_makes() -> None:
