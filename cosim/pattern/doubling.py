@@ -31,6 +31,19 @@ class Doubling(Algorithm):
     def order(self, num_ranks: int) -> I64:
         """The rank whose chunk is at each position: after i steps a rank has an aligned range of 2^i."""
 
+    def sizes(self, collective: Collective, num_ranks: int, size_bytes: int, costs: Costs) -> list[int]:
+        """Bytes of each step's message."""
+        steps = num_ranks.bit_length() - 1
+        if collective is Collective.ALL_GATHER:
+            return [size_bytes << i for i in range(steps)]
+        down = [costs.share(size_bytes, 1 << i) for i in range(1, steps + 1)]
+        return down if collective is Collective.REDUCE_SCATTER else down + down[::-1]
+
+    def delays(self, sizes: list[int], reduces: list[bool], costs: Costs) -> list[int]:
+        """Picoseconds before each step, and before the end: a rank takes what the last step brought."""
+        taken = [costs.receive_ps(size, reduced=each) for size, each in zip(sizes, reduces, strict=True)]
+        return [costs.endpoint_delay_ps, *taken]
+
     def build(
         self,
         collective: Collective,
@@ -55,13 +68,11 @@ class Doubling(Algorithm):
                 steps.append((back, place[back] >> i << i, 1 << i, REDUCE))
         if collective is not Collective.REDUCE_SCATTER:
             steps += [(each, place >> i << i, 1 << i, COPY) for i, each in enumerate(to)]
+        sizes = self.sizes(collective, n, size_bytes, costs)
+        delays = self.delays(sizes, [action == REDUCE for *_, action in steps], costs)
         blocks = [entries(n)]
-        waits, delay = np.full((n, 1), n), costs.endpoint_delay_ps
-        for there, first, count, action in steps:
-            if collective is Collective.ALL_GATHER:
-                size = size_bytes * count
-            else:
-                size = costs.share(size_bytes, n // count)
+        waits = np.full((n, 1), n)
+        for number, (there, first, count, action) in enumerate(steps):
             blocks.append(
                 Block(
                     n,
@@ -69,14 +80,13 @@ class Doubling(Algorithm):
                     there,
                     waits,
                     (COMPLETION, START)[: waits.shape[1]],
-                    size_bytes=size,
-                    delay_ps=delay,
+                    size_bytes=sizes[number],
+                    delay_ps=delays[number],
                     chunk=first,
                     chunk_count=count,
                     action=action,
                 )
             )
             waits = np.stack([n + np.arange(n) - np.argsort(there), np.full(n, n)], axis=1)
-            delay = costs.receive_ps(size, reduced=action == REDUCE)
-        blocks.append(exits(n, waits, (COMPLETION, START), delay))
+        blocks.append(exits(n, waits, (COMPLETION, START), delays[-1]))
         return assemble(self.name, collective, n, size_bytes, blocks, num_chunks=n, owner=owner)

@@ -18,75 +18,43 @@ from typing import ClassVar
 
 import numpy as np
 
-from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
-from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
-from cosim.pattern.template import COPY, I64, REDUCE, Collective, Template
+from cosim.pattern.doubling import Doubling
+from cosim.pattern.template import I64, Collective
 
 
-class HalvingDoubling(Algorithm):
+class HalvingDoubling(Doubling):
     """Partners 1, 2, 4, ... apart; log2 N steps, powers of two only"""
 
     name: ClassVar[str] = "halving_doubling"
     carries: ClassVar[frozenset[Collective]] = frozenset(
         {Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER}
     )
-    power_of_two: ClassVar[bool] = True
 
-    def build(
-        self,
-        collective: Collective,
-        num_ranks: int,
-        size_bytes: int,
-        costs: Costs,
-        *,
-        reverse: bool = False,
-        chunk: int = 0,
-        root: int = 0,
-    ) -> Template:
-        """See :meth:`Algorithm.build`; the algorithm has no direction."""
-        del reverse, chunk, root
-        self.check(collective, num_ranks)
-        n, steps = num_ranks, num_ranks.bit_length() - 1
-        rank = np.arange(n, dtype=np.int64)
-        place = bit_reversed(rank, steps)
-        halving = collective in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER)
-        sizes = _sizes(collective, n, size_bytes, costs)
-        blocks = [entries(n)]
-        partner = rank
-        for number, size in enumerate(sizes):
-            turned = number - steps if halving else number
-            bit = number if halving and number < steps else steps - 1 - turned
-            reduces = halving and number < steps
-            waits = _after(rank, partner) if number else np.full((n, 1), n)
-            partner = rank ^ (1 << bit)
-            # Positions are ranks with their bits turned round, so that what is left is always a range: of
-            # those that agree with the sender in the bits done, the partner's half, or one's own.
-            count = n >> (bit + 1)
-            holder = place[partner] if reduces else place
-            blocks.append(
-                Block(
-                    n,
-                    rank,
-                    partner,
-                    waits,
-                    (COMPLETION, START)[: waits.shape[1]],
-                    size_bytes=size,
-                    delay_ps=costs.receive_ps(size, reduced=reduces and number > 0),
-                    chunk=holder // count * count,
-                    chunk_count=count,
-                    action=REDUCE if reduces else COPY,
-                )
-            )
-        blocks.append(exits(n, _after(rank, partner), (COMPLETION, START), costs.endpoint_delay_ps))
-        # Turning bits round is its own inverse, so the owner of a position is the position of that rank.
-        return assemble(self.name, collective, n, size_bytes, blocks, num_chunks=n, owner=place)
+    def partners(self, num_ranks: int) -> list[I64]:
+        """N/2, N/4, ... 1 apart: the smallest message goes farthest."""
+        far = num_ranks >> np.arange(1, num_ranks.bit_length())
+        return [np.arange(num_ranks) ^ step for step in far]
 
+    def order(self, num_ranks: int) -> I64:
+        """By bits turned round: what ranks have left after a step is always a range."""
+        return bit_reversed(np.arange(num_ranks), num_ranks.bit_length() - 1)
 
-def _after(rank: I64, partner: I64) -> I64:
-    """Distances to what the step before brought from ``partner``, and to the rank's own send of it."""
-    n = len(rank)
-    return np.stack([n + rank - partner, np.full(n, n)], axis=1)
+    def sizes(self, collective: Collective, num_ranks: int, size_bytes: int, costs: Costs) -> list[int]:
+        """In floor sizing ASTRA-sim halves once more at the turn and doubles from there, which loses an odd
+        byte.
+        """
+        if collective is not Collective.ALL_REDUCE or not costs.floor:
+            return super().sizes(collective, num_ranks, size_bytes, costs)
+        steps = num_ranks.bit_length() - 1
+        turn = size_bytes >> (steps + 1)
+        return [size_bytes >> i for i in range(1, steps + 1)] + [turn << i for i in range(1, steps + 1)]
+
+    def delays(self, sizes: list[int], reduces: list[bool], costs: Costs) -> list[int]:
+        """ASTRA-sim's: a step waits for the reduction of its own message, the first one for none."""
+        first = [False, *reduces[1:]]
+        own = [costs.receive_ps(size, reduced=each) for size, each in zip(sizes, first, strict=True)]
+        return [*own, costs.endpoint_delay_ps]
 
 
 def bit_reversed(rank: I64, bits: int) -> I64:
@@ -95,18 +63,3 @@ def bit_reversed(rank: I64, bits: int) -> I64:
     for bit in range(bits):
         out |= ((rank >> bit) & 1) << (bits - 1 - bit)
     return out
-
-
-def _sizes(collective: Collective, num_ranks: int, size_bytes: int, costs: Costs) -> list[int]:
-    """Bytes of each step's message."""
-    steps = num_ranks.bit_length() - 1
-    down = [costs.share(size_bytes, 1 << i) for i in range(1, steps + 1)]
-    if collective is Collective.REDUCE_SCATTER:
-        return down
-    if collective is Collective.ALL_GATHER:
-        return [size_bytes << i for i in range(steps)]
-    if not costs.floor:
-        return down + down[::-1]
-    # ASTRA-sim halves once more at the turn and doubles from there, which loses an odd byte.
-    turn = size_bytes >> (steps + 1)
-    return down + [turn << i for i in range(1, steps + 1)]
