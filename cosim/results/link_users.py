@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine.records import I64, Records
+from cosim.engine.records import I32, I64, Records
 from cosim.results.pair_paths import MOST_PAIRS, pair_paths
 from cosim.results.sharing import job_rates
 from cosim.results.spread import sent_over
+from cosim.topology.graph import Topology
 
 MOST_OF_A_LINK = 4
 MOST_SHARED = 6
 _HEADERS = 0.1
-"""Of the payload: more is another path."""
+"""The share of a link's payload that headers may add; more says that another path was taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +60,10 @@ def link_users(records: Records) -> LinkUsers | None:
     if not 0 < len(sent) <= MOST_PAIRS or records.links.balancing is not None or topology.changes is not None:
         return None
     src, dst, size = traffic.src[sent], traffic.dst[sent], total[sent]
-    ptr, links = topology.paths(src, dst, np.zeros(len(sent), np.int32))
-    pair = np.repeat(np.arange(len(sent)), np.diff(ptr))
-    carried = np.bincount(links, weights=size[pair].astype(np.float64), minlength=topology.num_links)
-    if not np.allclose(carried, records.links.link_bytes, rtol=_HEADERS, atol=0):
+    found = links_of_pairs(topology, src, dst, size, records.links.link_bytes)
+    if found is None:
         return None
+    links, pair = found
     order = np.lexsort((pair, -size[pair], links))
     links, pair = links[order], pair[order]
     counts = np.bincount(links, minlength=topology.num_links)
@@ -86,6 +86,19 @@ def link_users(records: Records) -> LinkUsers | None:
         mine[pair],
         *shared,
     )
+
+
+def links_of_pairs(
+    topology: Topology, src: I32, dst: I32, size_bytes: I64, link_bytes: I64
+) -> tuple[I32, I64] | None:
+    """The links of each pair's path, and whose they are: int32[hops] links, int64[hops] numbers of pairs.
+
+    ``size_bytes`` is what each pair sent. None: these bytes don't add up to what each link carried.
+    """
+    ptr, links = topology.paths(src, dst, np.zeros(len(src), np.int32))
+    pair = np.repeat(np.arange(len(src)), np.diff(ptr))
+    carried = np.bincount(links, weights=size_bytes[pair].astype(np.float64), minlength=topology.num_links)
+    return (links, pair) if np.allclose(carried, link_bytes, rtol=_HEADERS, atol=0) else None
 
 
 def _shared(records: Records, sent: I64, links: I64, job: I64, pair: I64) -> tuple[I64, I64, I64]:

@@ -19,6 +19,7 @@ from pydantic import Field
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError, SimulationError
 from cosim.results.link_shares import F64, I64, link_shares
+from cosim.results.link_users import links_of_pairs
 from cosim.spec import TimePs
 from cosim.topology.changes import LinkChange
 from cosim.topology.graph import Topology
@@ -29,8 +30,6 @@ from cosim.translation.source import Source
 from cosim.units import PS_PER_NS, PS_PER_S, format_time
 
 _MOST_ROWS = 5_000_000
-_HEADERS = 0.1
-"""Of the payload: more is another path."""
 
 
 class CountersFormat(OpenLoop):
@@ -114,17 +113,16 @@ def _messages_of_links(source: Source, messages: MessageRecords) -> list[I64]:
     topology, links = source.topology, source.run.links
     pairs, which = np.unique(np.stack([messages.src, messages.dst]), axis=1, return_inverse=True)
     src, dst = (np.ascontiguousarray(column, np.int32) for column in pairs)
-    ptr, path = topology.paths(src, dst, np.zeros(len(src), np.int32))
-    pair = np.repeat(np.arange(len(src)), np.diff(ptr))
     of_pair = np.bincount(which.ravel(), messages.size_bytes, minlength=len(src))
-    carried = np.bincount(path, of_pair[pair], minlength=topology.num_links)
-    if not np.allclose(carried, links.link_bytes, rtol=_HEADERS, atol=0):
+    passed = links_of_pairs(topology, src, dst, of_pair.astype(np.int64), links.link_bytes)
+    if passed is None:
         raise SimulationError(
             "which ports messages passed isn't known where a load balancer, channels or failed links "
             "choose other paths than the routing's own; translate without these"
         )
     order = np.argsort(which.ravel(), kind="stable")
     first = np.searchsorted(which.ravel()[order], np.arange(len(src) + 1))
+    path, pair = passed
     found: list[list[I64]] = [[] for _ in range(topology.num_links)]
     for link, number in zip(path.tolist(), pair.tolist(), strict=True):
         found[link].append(order[first[number] : first[number + 1]])
