@@ -41,7 +41,7 @@ class Planned:
 
     @property
     def num_messages(self) -> int:
-        """Of one time; where code carries it, the mean."""
+        """Messages that it sends each time; where code carries it, in the mean."""
         return self.plan.num_messages if not self.carried else round(sum(self.carried) / len(self.carried))
 
 

@@ -75,7 +75,7 @@ def _distances(
     block: I64,
     turn: int,
 ) -> I64:
-    """Of each dependency in a block's repetition ``turn``, how far back it lies now."""
+    """How far back each dependency lies now, in a block's repetition ``turn``."""
     first, size = template.block_row, np.diff(template.block_row)
     new_size = np.diff(at[first])
     own = block[waiting]

@@ -21,7 +21,7 @@ Link = tuple[int, int, float, int]
 
 @dataclass(frozen=True, slots=True)
 class GroupLinks:
-    """Of a group of ``num_ranks``: links from endpoint to endpoint, and those made of ways over switches."""
+    """Links of a group of ``num_ranks``: from endpoint to endpoint, and those made of ways over switches."""
 
     num_ranks: int
     direct: tuple[Link, ...]

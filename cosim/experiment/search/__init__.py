@@ -1,4 +1,4 @@
-"""Of a sweep, the best choice: what can't be is refused, what can't win isn't run.
+"""The best choice of a sweep. Invalid choices are refused; those that can't win are not run.
 
 ===================  ======================================================================
 ``bound``            what a run takes at least, known without running it: a closed form of what its ranks

@@ -36,7 +36,7 @@ class ServerDemand:
 
 
 def demand_of(job: ReadyJob, servers: int) -> ServerDemand:
-    """Of a job that is ready to run: reductions, gathers and broadcasts are rings', the rest are pairs'."""
+    """What a job asks for: rings carry its reductions, gathers and broadcasts, and pairs the rest."""
     at = job.info.endpoints
     rings: defaultdict[tuple[int, ...], float] = defaultdict(float)
     pairs, names = np.zeros((servers, servers)), set()

@@ -84,7 +84,7 @@ def _link(name: str, rate_bps: float, latency_ps: int) -> dict[str, Any]:
 
 
 def _giga(rate_bps: float) -> float:
-    """What is read back as exactly this rate, where there is such a number."""
+    """Gbps as a number that is read back as exactly this rate, where there is one."""
     near = rate_bps / 1e9
     tried = (near, math.nextafter(near, math.inf), math.nextafter(near, 0.0))
     return next((one for one in tried if one * 1e9 == rate_bps), near)

@@ -21,7 +21,7 @@ _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _MOST_TIMES = 200
 """Larger than its file no trace is: gzip packs profilers' to a thirtieth, xz to a fortieth."""
 _ALWAYS_BYTES = 16 << 20
-"""What is read of any file, however far it is packed."""
+"""A file may unpack to so much, however far it is packed."""
 _NUMBER = re.compile(r"\d+(?![a-zA-Z\d])")
 _NAMED = re.compile(r"(?:rank|worker|node|gpu)[-_.]?(\d+)", re.IGNORECASE)
 

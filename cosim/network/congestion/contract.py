@@ -95,7 +95,7 @@ class Control(Spec):
     either, so that it may be left out: true of controls that look at no counters and no telemetry, and at
     ``acked`` and ``elapsed`` only where they were limited, marked, or lost something."""
     header_bytes: ClassVar[int] = 44
-    """Of a packet's ``mtu``, what is no payload: in RoCEv2 IPv4 20, UDP 8, InfiniBand's BTH 12 and ICRC 4."""
+    """Bytes of a packet's ``mtu`` that are no payload: RoCEv2's IPv4 20, UDP 8, BTH 12 and ICRC 4."""
     telemetry_bytes: ClassVar[int] = 0
     """What switches write into a packet, beyond its ``mtu``."""
     lossless: ClassVar[bool] = False

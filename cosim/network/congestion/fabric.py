@@ -24,8 +24,8 @@ _NONE = -1
 
 
 FRAME_BYTES = 18
-"""Of each packet beyond its MTU: Ethernet's header, 14, and its check sequence, 4 (IEEE 802.3). Preamble and
-gap, 20 more, are not modelled.
+"""A packet has these beyond its MTU: Ethernet's header, 14, and its check sequence, 4 (IEEE 802.3). Preamble
+and gap, 20 more, are not modelled.
 """
 
 
@@ -48,7 +48,7 @@ class PortSettings:
 
 
 def packet_bytes(control: Control, ports: PortSettings) -> tuple[int, int]:
-    """Of a full packet: bytes of the message in it, and bytes on the wire.
+    """Return a full packet's payload and its bytes on the wire.
 
     Raises
     ------

@@ -115,7 +115,7 @@ class CongestionNetwork(CompiledNetwork):
         self._control = control.inner()
         self._ports = ports or PortSettings()
         _, self._wire_bytes = packet_bytes(self._control, self._ports)
-        """Of a full packet."""
+        """Bytes of a full packet on the wire."""
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
