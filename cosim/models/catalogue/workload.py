@@ -336,9 +336,12 @@ class ModelWorkload(TrainedWorkload):
         )
         made = on(gpu, report, stretch)
         sigmas = None
-        if self.task == "training":  # the GPUs' errors are those of trainings
+        if self.task == "training":
             sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
             sigmas = sigmas if self.preset is None else widened(self.preset, self, sigmas)
+        elif self.task == "decode" and not self.model.is_uneven():
+            sigmas = gpu.decode_error(self.dtype)
+            sigmas = widened(self.preset or "vllm-0.19", self, sigmas, known=self.preset is not None)
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
         return self._late(made, self._timer(gpu, stretch))
 
@@ -346,16 +349,21 @@ class ModelWorkload(TrainedWorkload):
         """How far the compute model can be trusted for the task."""
         if self.task == "training":
             return gpu.trust(self.dtype)
-        return f"with what trainings reach: no {self.task} was held against it, and there is no interval"
+        if self.task == "prefill":
+            return "with what trainings reach: no prefill was held against it, and there is no interval"
+        if self.model.is_uneven():
+            return "with what trainings reach: no decode step of experts was held against it: no interval"
+        return "decode steps were held against measured ones of dense models (validation/decode)"
 
     def _timer(self, gpu: Gpu, stretch: float) -> Timer:
         """What times this job's kernels on a GPU, so many times as long."""
+        graphed = self.task != "training" if self.cuda_graphs is None else self.cuda_graphs
+        if graphed:  # nor does the GPU idle between two kernels
+            gpu = gpu.model_copy(update={"host": gpu.host.model_copy(update={"gap_time": 0})})
         timer: Timer = gpu.timer(self.dtype)
         if stretch > 1:
             timer = Stretched(timer, stretch)
-        if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
-            timer = Graphed(timer)
-        return timer
+        return Graphed(timer) if graphed else timer
 
     def _work(self, job: ModelJob, gpu: Gpu) -> IterationWork | None:
         """What an iteration gets done, of training."""
