@@ -16,6 +16,7 @@
 #include "channels.c"
 #include "analytical.c"
 #include "legs.c"
+#include "device.c"
 #include "balancing.c"
 #include "fluid.c"
 #include "filling.c"

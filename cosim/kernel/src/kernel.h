@@ -327,6 +327,108 @@ LOOP int64_t run_aware(struct core *core, struct link_queues *queues, int64_t ho
 LOOP int64_t run_unaware(struct core *core, struct link_rates *rates, int64_t horizon);
 EXPORT void spread(struct core *core, struct link_rates *rates);
 
+/* -- device.c: loads and stores on GPUs with compute units, line by line ------------------------------------------- */
+
+/* Of a message's channel, what a thread block's row says: its block (1 on, so many times DEVICE_BLOCK), that the receiver
+ * asks for the data, and that a switch adds it up or copies it, so that another row has paid the requester's link. */
+enum device_channel { DEVICE_BLOCK = 0x100000, DEVICE_GET = 0x80000, DEVICE_MERGED = 0x40000, DEVICE_OTHER = 0x3ffff };
+
+/* Where requests wait. */
+enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, AT_LINK = 4, DEVICE_PLACES = 5 };
+
+enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2 };
+
+/* Times within the model are ticks of 1/64 ps. */
+enum device_tick { TICK_BITS = 6 };
+
+/* What each GPU is, and how it is used. Latencies are ticks. */
+struct device_shape {
+  int64_t units, routers, columns, mesh, channels, ports;
+  int64_t stations; /* of a GPU: units, links of the mesh, channels, ports out, ports in */
+  int64_t line, control; /* bytes of a line, and of a request or an answer without data */
+  int64_t unroll; /* lines that a wavefront asks for at once */
+  int64_t outstanding; /* lines of a unit in flight */
+  int64_t window; /* lines of a workgroup in flight */
+  int64_t workgroups; /* that carry a message which is no thread block's */
+  int64_t fair, get;
+  int64_t hop, memory;
+  int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
+  int64_t heap_used, serial;
+};
+
+/* What serves one line after the other. */
+struct device_station {
+  int64_t free, free_control; /* when it has served all that came, and all requests that came */
+  int64_t line, control; /* ticks that it takes for one */
+};
+
+/* A unit's workgroups that have something to ask for: a ring, of which `last` is the last one. */
+struct device_unit {
+  int64_t out; /* lines in flight */
+  int32_t last, pad;
+};
+
+/* A workgroup's part of a message: trains `next`, next + step ... below the message's number of them. */
+struct device_work {
+  int64_t next, step, out;
+  int32_t flow, unit, after, pad;
+};
+
+struct device_flow {
+  int64_t origin, cause, end;
+  int64_t lines, trains, waiting; /* waiting: lines that have not landed */
+  int64_t size;
+  int64_t there, back; /* where the paths of its requests and of what answers them are */
+  int32_t handle, rep, row, channel;
+  int32_t after; /* the next one of its channel */
+  int32_t flags;
+  int32_t from, to; /* the GPU that asks, and the one that is asked */
+  int32_t works; /* workgroups that are not through */
+  int32_t pad;
+};
+
+/* Lines that a wavefront asked for at once: they go one behind the other. */
+struct device_train {
+  int64_t head, gap; /* when the first is at the next station, and how far behind each other they are */
+  int32_t work, lines, bytes, number;
+  int32_t phase; /* on its way there, back, or through: its tail is all that is to come */
+  int32_t hop; /* links of that way behind it */
+  int32_t next, pad;
+};
+
+struct device_event {
+  int64_t time, order;
+  int64_t train;
+};
+
+struct device_channel_state {
+  int32_t first, last; /* messages of a channel: the oldest, and the newest */
+};
+
+struct device {
+  struct device_shape shape;
+  COLUMN(struct device_station, stations);
+  COLUMN(struct device_station, links);
+  COLUMN(int64_t, link_latency); /* ticks */
+  COLUMN(int32_t, mesh_ptr); /* links of the mesh from router a to b: mesh_link[mesh_ptr[a * routers + b]] on */
+  COLUMN(int32_t, mesh_link);
+  COLUMN(struct device_unit, units);
+  COLUMN(int64_t, placed); /* workgroups that each GPU was given so far */
+  COLUMN(int64_t, waited); /* ticks that lines waited, by place; then lines by place; then the most bytes in flight */
+  COLUMN(int64_t, path_back); /* by row: where the way back is */
+  COLUMN(int32_t, row_ends); /* by row: source, destination, channel's number, flags */
+  GROWN(struct device_channel_state, channels);
+  GROWN(struct device_flow, flows);
+  GROWN(struct device_work, works);
+  GROWN(struct device_train, trains);
+  GROWN(struct device_event, heap);
+  GROWN(int32_t, instant);
+  GROWN(int32_t, spare);
+  GROWN(int32_t, other);
+};
+
+LOOP int64_t run_device(struct core *core, struct device *device, int64_t horizon);
+
 /* -- legs.c: links of the analytical models that change --------------------------------------------------------- */
 
 struct leg_link {
