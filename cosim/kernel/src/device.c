@@ -58,20 +58,22 @@ static inline int64_t next_train_time(const struct device *device) {
 
 /* -- stations ----------------------------------------------------------------------------------------------------- */
 
-/* A train passes a station, from the time on that is returned. Requests and data share it in turn (fair: a request waits for other requests, and for the line
- * that is being sent), or first come, first served. */
+/* A train passes a station, from the time on that is returned. Requests and data share it in turn (fair: a request waits
+ * for other requests, and for the line that is being sent), or first come, first served.
+ *
+ * Stations of a GPU are passed in the event that comes before all of them, so the head may be ahead of now. What it will
+ * take there is put behind what is there now, not behind when it will come: who comes in between needn't wait for it. */
 static inline int64_t pass(struct device *device, struct device_station *station, struct device_train *train,
                            bool control, int64_t place) {
-  int64_t each = control ? station->control : station->line, lines = train->lines, start;
+  int64_t each = control ? station->control : station->line, lines = train->lines, now = device->shape.now, start;
   if (control && device->shape.fair) {
     start = most(train->head, station->free_control);
     if (station->free > start) start = least(start + station->line, station->free);
-    station->free_control = start + lines * each;
-    station->free = most(station->free, start) + lines * each;
+    station->free_control = most(station->free_control, now) + lines * each;
   } else {
     start = most(train->head, station->free);
-    station->free = start + lines * each;
   }
+  station->free = most(station->free, now) + lines * each;
   device->waited[place] += (start - train->head) * lines;
   device->waited[DEVICE_PLACES + place] += lines;
   train->head = start + each;
@@ -174,7 +176,7 @@ static int64_t new_device_train(struct device *device) {
 }
 
 /* A wavefront of a workgroup asks for its next lines. */
-static void ask(struct core *core, struct device *device, int64_t work_at, int64_t now) {
+static void ask(struct core *core, struct device *device, int64_t work_at) {
   const struct device_shape *shape = &device->shape;
   int64_t at = new_device_train(device);
   struct device_work *work = &device->works[work_at];
@@ -182,27 +184,28 @@ static void ask(struct core *core, struct device *device, int64_t work_at, int64
   struct device_train *train = &device->trains[at];
   int64_t before = work->next * shape->unroll, lines = least(shape->unroll, flow->lines - before);
   int64_t bytes = least(lines * shape->line, flow->size - before * shape->line);
-  *train = (struct device_train){now, 0, (int32_t)work_at, (int32_t)lines, (int32_t)bytes, 0, GOES_THERE, 0, NONE, 0};
-  train->number = (int32_t)((work->next + flow->from + work->unit) & INT32_MAX);
+  *train = (struct device_train){shape->now, 0, (int32_t)work_at, (int32_t)lines, (int32_t)bytes, (int32_t)work->next,
+                                 GOES_THERE, 0, NONE, 0};
+  if (flow->flags >= DEVICE_BLOCK) train->number = (int32_t)((work->next + work->unit) & INT32_MAX);
   work->next += work->step;
   work->out += lines;
   bool control = goes_as_request(flow, false);
   if (!(flow->flags & DEVICE_MERGED)) {
     device->units[work->unit].out += lines;
     int64_t from = unit_router(shape, work);
-    if (!control) { /* what is stored was loaded before */
+    pass_unit(device, work->unit, train, control);
+    if (!control) { /* what is stored is loaded before */
       pass_channel(device, flow->from, train);
       cross_mesh(device, flow->from, train, false, channel_router(shape, train), from);
     }
-    pass_unit(device, work->unit, train, control);
     cross_mesh(device, flow->from, train, control, from, port_router(shape, train));
     pass_port(device, flow->from, train, control, false);
   }
-  cross_link(core, device, flow, at, false);
+  push_train(core, device, train->head, at);
 }
 
 /* A unit's workgroups ask as long as lines may be in flight: in turn (fair), or the first as long as it may. */
-static void let_ask(struct core *core, struct device *device, int64_t unit_at, int64_t now) {
+static void let_ask(struct core *core, struct device *device, int64_t unit_at) {
   const struct device_shape *shape = &device->shape;
   struct device_unit *unit = &device->units[unit_at];
   int64_t tried = 0, count = 0;
@@ -228,7 +231,7 @@ static void let_ask(struct core *core, struct device *device, int64_t unit_at, i
       tried++;
       continue;
     }
-    ask(core, device, at, now);
+    ask(core, device, at);
     work = &device->works[at];
     tried = 0;
     if (work->next >= device->flows[work->flow].trains) { /* it has asked for all */
@@ -271,7 +274,7 @@ static int64_t new_device_work(struct device *device) {
 }
 
 /* A message is carried by so many workgroups of the GPU that asks, which are placed on units in turn. */
-static void place_works(struct core *core, struct device *device, int64_t flow_at, int64_t now) {
+static void place_works(struct core *core, struct device *device, int64_t flow_at) {
   const struct device_shape *shape = &device->shape;
   int64_t from = device->flows[flow_at].from, block = device->flows[flow_at].flags / DEVICE_BLOCK;
   int64_t trains = device->flows[flow_at].trains;
@@ -290,7 +293,7 @@ static void place_works(struct core *core, struct device *device, int64_t flow_a
     unit->last = (int32_t)at;
   }
   for (int64_t k = 0; k < least(works, shape->units); k++)
-    let_ask(core, device, from * shape->units + (first + k) % shape->units, now);
+    let_ask(core, device, from * shape->units + (first + k) % shape->units);
 }
 
 /* A message starts. */
@@ -326,7 +329,7 @@ static void start_message(struct core *core, struct device *device, int64_t even
   else
     channel->first = (int32_t)at;
   channel->last = (int32_t)at;
-  place_works(core, device, at, TICK(now));
+  place_works(core, device, at);
 }
 
 static void free_device_flow(struct device *device, int64_t at) {
@@ -374,7 +377,7 @@ static void come_back(struct core *core, struct device *device, int64_t at) {
     device->shape.free_work = train.work;
     if (--flow->works == 0 && flow->channel == NONE) free_device_flow(device, flow - device->flows);
   }
-  let_ask(core, device, unit, train.head + (train.lines - 1) * train.gap);
+  let_ask(core, device, unit);
 }
 
 /* A train comes to the GPU that is asked: lines land there, or are read; then the answer leaves. */
@@ -395,7 +398,7 @@ static void serve(struct core *core, struct device *device, int64_t at) {
   pass_port(device, flow->to, train, control, false);
   train->phase = COMES_BACK;
   train->hop = 0;
-  cross_link(core, device, flow, at, true);
+  push_train(core, device, train->head, at);
 }
 
 /* A train is back at the GPU that asked: at its unit, once its tail is there. */
@@ -465,9 +468,12 @@ int64_t run_device(struct core *core, struct device *device, int64_t horizon) {
     if (state->num_pending >= state->report_at && state->next > state->instant) return DONE;
     state->instant = state->next;
     state->num_events++;
-    if (start <= train)
+    if (start <= train) {
+      device->shape.now = TICK(start);
       open_device_instant(core, device);
-    else
+    } else {
+      device->shape.now = device->heap[0].time;
       reach_node(core, device, pop_train(device));
+    }
   }
 }

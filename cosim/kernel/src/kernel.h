@@ -354,11 +354,12 @@ struct device_shape {
   int64_t hop, memory;
   int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
   int64_t heap_used, serial;
+  int64_t now; /* ticks */
 };
 
 /* What serves one line after the other. */
 struct device_station {
-  int64_t free, free_control; /* when it has served all that came, and all requests that came */
+  int64_t free, free_control; /* when it has served all that comes, and all requests that come */
   int64_t line, control; /* ticks that it takes for one */
 };
 

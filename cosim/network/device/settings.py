@@ -22,7 +22,7 @@ class Device(NetworkSpec):
 
     gpu: DeviceGpuName = Field(GPUS["generic"], description="a name, or its parts: units, rows, columns ...")
     granularity: SizeBytes = Field(128, ge=1, le=1 << 24, description="bytes of a line")
-    control: SizeBytes = Field(32, ge=0, le=1 << 24, description="bytes of a request or an answer without data")
+    control: SizeBytes = Field(16, ge=0, le=1 << 24, description="bytes of a request or an answer without data")
     access: Literal["put", "get"] = Field("put", description="messages are stored by their source, or loaded by "
                                           "their destination; thread blocks of plans say it themselves")  # fmt: skip
     workgroups: int | None = Field(
