@@ -303,7 +303,12 @@ static void start_message(struct core *core, struct device *device, int64_t even
   free_event(core->calendar, event_at);
   core->state.num_started++;
   int64_t path = core->store->groups[e.handle].path + e.row, now = core->state.instant;
-  if (core->path_ptr[path] == core->path_ptr[path + 1]) { /* a mark, or two participants on one endpoint */
+  const int32_t *ends = device->row_ends + ENDS * path;
+  int64_t size = core->store->rows[e.row].size;
+  int32_t flags = ends[FLAGS_OF_ROW];
+  /* A mark, two participants on one endpoint, or what asks for data: here each line is asked for. */
+  bool asks = flags >= DEVICE_BLOCK && (flags & DEVICE_GET) && size == 0;
+  if (core->path_ptr[path] == core->path_ptr[path + 1] || asks) {
     complete(core, e.handle, e.rep, e.row, now, now, e.cause);
     return;
   }
@@ -311,9 +316,7 @@ static void start_message(struct core *core, struct device *device, int64_t even
     core->state.too_late = 1;
     return;
   }
-  const int32_t *ends = device->row_ends + ENDS * path;
-  int64_t at = new_device_flow(device), size = core->store->rows[e.row].size, lines = most((size + shape->line - 1) / shape->line, 1);
-  int32_t flags = ends[FLAGS_OF_ROW];
+  int64_t at = new_device_flow(device), lines = most((size + shape->line - 1) / shape->line, 1);
   if (size == 0) flags &= ~DEVICE_GET; /* a flag is stored, never asked for */
   bool get = flags & DEVICE_GET;
   int64_t back = device->path_back[path];
@@ -391,7 +394,7 @@ static void serve(struct core *core, struct device *device, int64_t at) {
   if (flow->size > 0)
     pass_channel(device, flow->to, train);
   else
-    train->head += shape->memory;
+    train->head += shape->memory + shape->flag;
   if (stores) land(core, device, flow, train);
   control = goes_as_request(flow, true);
   cross_mesh(device, flow->to, train, control, channel_router(shape, train), port_router(shape, train));

@@ -351,7 +351,7 @@ struct device_shape {
   int64_t window; /* lines of a workgroup in flight */
   int64_t workgroups; /* that carry a message which is no thread block's */
   int64_t fair, get;
-  int64_t hop, memory;
+  int64_t hop, memory, flag;
   int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
   int64_t heap_used, serial;
   int64_t now; /* ticks */

@@ -99,7 +99,7 @@ class DeviceNetwork(CompiledNetwork):
             "channels": gpu.channels, "ports": gpu.ports, "stations": len(one), "line": s.granularity,
             "control": s.control, "unroll": s.unroll, "outstanding": s.in_flight, "window": s.window,
             "workgroups": s.workgroups or gpu.units, "fair": s.arbitration == "fair", "get": s.access == "get",
-            "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS,
+            "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS, "flag": gpu.flag_latency * _TICKS,
             "free_train": kernel.NONE, "free_work": kernel.NONE, "free_flow": kernel.NONE,
         }.items():  # fmt: skip
             shape[field] = value
