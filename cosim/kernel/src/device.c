@@ -111,7 +111,6 @@ static inline void pass_channel(struct device *device, int64_t gpu, struct devic
   const struct device_shape *shape = &device->shape;
   pass(device, stations_of(device, gpu) + shape->units + shape->mesh + train->number % shape->channels, train, false,
        AT_CHANNEL);
-  train->head += shape->memory;
 }
 
 static inline void pass_port(struct device *device, int64_t gpu, struct device_train *train, bool control, bool in) {
@@ -135,8 +134,10 @@ static inline int64_t unit_router(const struct device_shape *shape, const struct
 
 /* -- the way of a train ------------------------------------------------------------------------------------------- */
 
+static inline bool is_get(const struct device_flow *flow) { return (flow->flags & DEVICE_GET) != 0; }
+
 /* Whether what goes this way is data: a put's requests are, and so is what answers a get. */
-static inline bool is_data(const struct device_flow *flow, bool back) { return !(flow->flags & DEVICE_GET) == !back; }
+static inline bool is_data(const struct device_flow *flow, bool back) { return is_get(flow) == back; }
 
 /* Whether it is a request, an answer without data, or a flag. */
 static inline bool goes_as_request(const struct device_flow *flow, bool back) {
@@ -191,7 +192,7 @@ static void ask(struct core *core, struct device *device, int64_t work_at) {
   work->out += lines;
   bool control = goes_as_request(flow, false);
   if (!(flow->flags & DEVICE_MERGED)) {
-    device->units[work->unit].out += lines;
+    device->units[work->unit].out[is_get(flow)] += lines;
     int64_t from = unit_router(shape, work);
     pass_unit(device, work->unit, train, control);
     if (!control) { /* what is stored is loaded before */
@@ -220,13 +221,8 @@ static void let_ask(struct core *core, struct device *device, int64_t unit_at) {
     struct device_work *work = &device->works[at];
     const struct device_flow *flow = &device->flows[work->flow];
     int64_t lines = least(shape->unroll, flow->lines - work->next * shape->unroll);
-    bool merged = flow->flags & DEVICE_MERGED;
-    if (!merged && unit->out > 0 && unit->out + lines > shape->outstanding) {
-      before = at;
-      tried++;
-      continue;
-    }
-    if (work->out > 0 && work->out + lines > shape->window) {
+    int64_t out = flow->flags & DEVICE_MERGED ? 0 : unit->out[is_get(flow)];
+    if ((out > 0 && out + lines > shape->outstanding) || (work->out > 0 && work->out + lines > shape->window)) {
       before = at;
       tried++;
       continue;
@@ -374,7 +370,7 @@ static void come_back(struct core *core, struct device *device, int64_t at) {
   device->trains[at].next = (int32_t)device->shape.free_train;
   device->shape.free_train = at;
   work->out -= train.lines;
-  if (!(flow->flags & DEVICE_MERGED)) device->units[unit].out -= train.lines;
+  if (!(flow->flags & DEVICE_MERGED)) device->units[unit].out[is_get(flow)] -= train.lines;
   if (work->out == 0 && work->next >= flow->trains) {
     work->after = (int32_t)device->shape.free_work;
     device->shape.free_work = train.work;
@@ -394,7 +390,8 @@ static void serve(struct core *core, struct device *device, int64_t at) {
   if (flow->size > 0)
     pass_channel(device, flow->to, train);
   else
-    train->head += shape->memory + shape->flag;
+    train->head += shape->flag;
+  train->head += shape->memory;
   if (stores) land(core, device, flow, train);
   control = goes_as_request(flow, true);
   cross_mesh(device, flow->to, train, control, channel_router(shape, train), port_router(shape, train));

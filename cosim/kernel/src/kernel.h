@@ -347,7 +347,7 @@ struct device_shape {
   int64_t stations; /* of a GPU: units, links of the mesh, channels, ports out, ports in */
   int64_t line, control; /* bytes of a line, and of a request or an answer without data */
   int64_t unroll; /* lines that a wavefront asks for at once */
-  int64_t outstanding; /* lines of a unit in flight */
+  int64_t outstanding; /* lines that a unit stores, or asks for, in flight */
   int64_t window; /* lines of a workgroup in flight */
   int64_t workgroups; /* that carry a message which is no thread block's */
   int64_t fair, get;
@@ -365,7 +365,7 @@ struct device_station {
 
 /* A unit's workgroups that have something to ask for: a ring, of which `last` is the last one. */
 struct device_unit {
-  int64_t out; /* lines in flight */
+  int64_t out[2]; /* lines in flight: stored, and asked for */
   int32_t last, pad;
 };
 

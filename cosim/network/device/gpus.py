@@ -25,7 +25,7 @@ class DeviceGpu(Spec):
     memory_rate: RateBps = Field(4096 * _GIB, gt=0, description="of all channels together")
     port_rate: RateBps = Field(1024 * _GIB, gt=0, description="of all ports together, each way")
     hop_latency: TimePs = Field(1_000, ge=0, description="of each link of the mesh")
-    memory_latency: TimePs = Field(100_000, ge=0, description="of a load or store, beyond its transfer")
+    memory_latency: TimePs = Field(100_000, ge=0, description="of another GPU's load or store, beyond transfers")
     flag_latency: TimePs = Field(0, ge=0, description="of a flag besides: the fence before it, and who polls it")
     outstanding: int = Field(256, ge=1, le=1 << 20, description="lines of a unit in flight")
     wavefronts: int = Field(32, ge=1, le=1024, description="of a workgroup")
