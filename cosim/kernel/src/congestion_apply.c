@@ -76,13 +76,26 @@ static inline void wake_if_hot(struct congestion_state *fluid, int64_t p, int64_
 
 /* -- what connections want, and hosts' own ports ---------------------------------------------------------------- */
 
-/* What a connection's strands want of their first ports. */
-static void want_by_strand(struct congestion_state *fluid, const struct connection *one) {
+/* Whether a port's own connections share it as before, where one with a strand there that wanted `before` wants `mine`.
+ */
+static inline bool is_shared_as_before(const struct congestion_state *fluid, const struct port *port, int64_t before,
+                                       int64_t mine) {
+  /* What wants more than the level counts as one that does, not by how much (fair_level). */
+  return before > port->level && mine > port->level && port->own + mine - before > fluid->links[port->link].capacity;
+}
+
+/* What a connection's strands want of their first ports; together they wanted `before`. */
+static void want_by_strand(struct congestion_state *fluid, const struct connection *one, int64_t before) {
   for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
     struct strand *strand = &fluid->strands[s];
     int64_t mine = (int64_t)((double)one->want * strand->part);
     if (mine == strand->want) continue;
-    own_changed(fluid, fluid->hops[strand->hop].port, mine - strand->want);
+    int64_t p = fluid->hops[strand->hop].port;
+    struct port *port = &fluid->ports[p];
+    if (strand->part == 1.0 && strand->want == before && is_shared_as_before(fluid, port, before, mine))
+      port->own += mine - before;
+    else
+      own_changed(fluid, p, mine - strand->want);
     strand->want = mine;
   }
 }
@@ -97,8 +110,9 @@ static void set_wants(struct congestion_state *fluid, int64_t now) {
     struct connection *one = &fluid->conns[c];
     /* It has left its ports meanwhile. */
     if (one->attached == 0) continue;
+    int64_t before = one->want;
     one->want = one->active != 0 ? set_want(fluid, c, now) : 0;
-    want_by_strand(fluid, one);
+    want_by_strand(fluid, one, before);
   }
 }
 
