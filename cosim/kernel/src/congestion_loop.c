@@ -247,13 +247,14 @@ static bool are_answers_numbers(const struct congestion_state *fluid) {
 }
 
 /* Ask the control about the batch: GO_ROUND, or ASK_CONTROL where Python has it, and comes back with its answers. */
-static int64_t ask_control(struct congestion_state *fluid) {
+static int64_t ask_control(struct congestion_state *fluid, int64_t now) {
   struct congestion_counts *counts = &fluid->counts;
-  fill_batch(fluid);
+  fill_batch(fluid, now);
   counts->num_waiting = counts->batch_size;
   if (counts->kernel == 0) return ASK_CONTROL;
-  ((control_kernel)(intptr_t)counts->kernel)(counts->num_waiting, fluid->rows, fluid->telemetry, fluid->state,
-                                             fluid->parameters);
+  control_kernel kernel = (control_kernel)(intptr_t)counts->kernel;
+  kernel(counts->num_waiting, fluid->rows, fluid->telemetry, fluid->state, fluid->parameters);
+  if (fluid->settings.tolerance > 0.0) ask_for_further_rounds(fluid, kernel);
   return are_answers_numbers(fluid) ? GO_ROUND : WRONG_ANSWER;
 }
 
@@ -272,7 +273,7 @@ static int64_t go_on_with_instant(struct core *core, struct congestion_state *fl
   } else if (core->state.cursor < core->state.instant_size) {
     serve_event(core, fluid);
   } else {
-    return counts->batch_size == 0 ? DONE : ask_control(fluid);
+    return counts->batch_size == 0 ? DONE : ask_control(fluid, core->state.instant);
   }
   return GO_ROUND;
 }
