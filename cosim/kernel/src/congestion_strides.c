@@ -36,6 +36,23 @@ static double moved_by(const struct congestion_state *fluid, const struct connec
   return from > 0.0 ? fabs(to - from) / from : 1.0;
 }
 
+/* Move a row's telemetry on by one of `left` round trips, after which it shows what the hops are like now. */
+static void tell_later(struct congestion_state *fluid, const struct control_row *row, double left) {
+  struct hop_sight *sights = &fluid->telemetry[row->begin];
+  int64_t hops = fluid->conns[row->conn].hops;
+  for (int64_t k = 0; k < hops; k++) {
+    double queue = 0.0, tx = 0.0;
+    for (int64_t s = fluid->conns[row->conn].strand; s != NONE; s = fluid->strands[s].next) {
+      const struct strand *strand = &fluid->strands[s];
+      if (!(strand->part > 0.0) || k >= strand->hops) continue;
+      queue += strand->part * fluid->sights[strand->hop + k].queue;
+      tx += strand->part * fluid->sights[strand->hop + k].rate;
+    }
+    sights[k].queue += (queue - sights[k].queue) / (left + 1.0);
+    sights[k].tx = tx;
+  }
+}
+
 /* Ask a compiled control for the further rounds of those rows that had several. */
 static void ask_for_further_rounds(struct congestion_state *fluid, control_kernel kernel) {
   for (int64_t n = 0; n < fluid->counts.batch_size; n++) {
@@ -48,9 +65,12 @@ static void ask_for_further_rounds(struct congestion_state *fluid, control_kerne
     /* What was lost it has been told of. */
     row->lost = row->timeout = row->lost_inside = 0.0;
     row->marked = one->marked;
+    double later = (one->seen_rtt - row->rtt) / before->rounds;
     for (double k = 1.0; k < before->rounds; k++) {
       if (moved_by(fluid, one, row, from) > fluid->settings.tolerance) break;
       row->chance = chance(one->salt, one->round + (int64_t)(k * row->elapsed));
+      row->rtt += later;
+      if (fluid->settings.wants_telemetry) tell_later(fluid, row, before->rounds - k);
       kernel(1, row, fluid->telemetry, fluid->state, fluid->parameters);
     }
   }
@@ -73,7 +93,7 @@ static double stretched(const struct congestion_state *fluid, struct connection 
     return time;
   double span = least_of(time * (double)one->stride,
                          LONGEST * fluid->settings.tolerance * one->size * 8e12 / rate);
-  return most_of(most_of(span, fluid->settings.mss * 8e12 / rate), time);
+  return most_of(span, time);
 }
 
 /* The grid on which such a round ends: the largest power of two in an eighth of it. */
