@@ -178,6 +178,19 @@ static int64_t fair_level(const struct congestion_state *fluid, int64_t p, doubl
   }
 }
 
+/* Whether a host's port may keep its level, where there is a tolerance, or its connections hear of the new one when their
+ * rounds end. */
+static bool hardly_shares_otherwise(struct congestion_state *fluid, struct port *port, int64_t *level) {
+  int64_t slack = (int64_t)(LEAST_CHANGE * fluid->settings.tolerance * (double)*level);
+  if (slack == 0 || *level == NEVER || port->level == NEVER || *level == 0 || port->level == 0) return false;
+  if (*level < port->level) {
+    /* It is lowered by a little more, so that it need not be for each that wants a little more. */
+    *level -= slack;
+    return false;
+  }
+  return *level - port->level <= slack;
+}
+
 /* Share a host's own port among what wants to begin there, class by class. */
 static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t now) {
   fluid->ports[link].listed = 0;
@@ -195,7 +208,7 @@ static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t
     } else {
       room -= (double)port->own;
     }
-    if (level == port->level) continue;
+    if (level == port->level || hardly_shares_otherwise(fluid, port, &level)) continue;
     int64_t above = least(level, port->level);
     port->level = level;
     change_own(fluid, p, above, now);
@@ -334,7 +347,7 @@ static inline int64_t move_strands(struct congestion_state *fluid, const struct 
 /* Whether a connection may keep its rate, of which it was to have another. */
 static inline bool hardly_differs(const struct congestion_state *fluid, const struct connection *one, int64_t rate,
                                   int64_t level) {
-  double allowed = 0.125 * fluid->settings.tolerance * (double)one->rate;
+  double allowed = LEAST_CHANGE * fluid->settings.tolerance * (double)one->rate;
   return one->rate <= level && rate > 0 && fabs((double)(rate - one->rate)) < allowed;
 }
 

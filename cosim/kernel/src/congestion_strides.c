@@ -10,6 +10,7 @@
 #include "kernel.h"
 
 #define LONGEST 8.0 /* such a round lasts for so many tolerances of what its message takes */
+#define LEAST_CHANGE 0.125 /* of a rate that is taken, in tolerances */
 enum { MOST_ROUNDS = 1024 };
 
 /* How many round trips a round has lasted that ends `span` ps after it began. */
@@ -93,6 +94,7 @@ static double stretched(const struct congestion_state *fluid, struct connection 
     return time;
   double span = least_of(time * (double)one->stride,
                          LONGEST * fluid->settings.tolerance * one->size * 8e12 / rate);
+  if (fluid->settings.gives_rate) span = most_of(span, fluid->settings.mss * 8e12 / rate);
   return most_of(span, time);
 }
 
