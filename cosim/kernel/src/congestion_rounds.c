@@ -440,7 +440,8 @@ static void fill_batch(struct congestion_state *fluid, int64_t now) {
     struct answer_before *before = &fluid->before[n];
     before->window = row->window;
     before->rate = row->rate;
-    before->rounds = row->elapsed > 0.0 ? rounds_in(fluid, one, (double)(now - one->round)) : 1.0;
+    before->rounds = row->first == 0.0 ? rounds_in(fluid, one, (double)(now - one->round)) : 1.0;
+    if (before->rounds > 1.0) note_bounds(fluid, row, before);
     for (int64_t k = 0; k < settings->num_states; k++) before->state[k] = fluid->state[row->conn * MOST_STATES + k];
   }
 }

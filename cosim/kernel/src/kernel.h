@@ -929,7 +929,8 @@ typedef void (*control_kernel)(int64_t n, struct control_row *rows, struct hop_s
 /* What a control had said and remembered before it was asked. */
 struct answer_before {
   double window, rate;
-  double rounds; /* that have ended together */
+  double rounds; /* that have ended together, and about which it was not asked yet */
+  double low, high; /* answers between them hardly move what is sent */
   double state[8]; /* MOST_STATES of them */
 };
 
