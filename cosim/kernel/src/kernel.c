@@ -31,6 +31,7 @@
 #include "congestion_pauses.c"
 #include "congestion_delays.c"
 #include "congestion_credits.c"
+#include "congestion_strides.c"
 #include "congestion_rounds.c"
 #include "congestion_strands.c"
 #include "congestion_sending.c"

@@ -778,6 +778,7 @@ struct congestion_settings {
   int64_t payload; /* of those, bytes of a message */
   double slope, intercept; /* they give the gain (MLTCP) */
   double least_rto; /* the least timeout, ps */
+  double tolerance; /* how far a rate may be off before it is worked out anew, in proportion; 0: not at all */
   int64_t num_states; /* columns that the control has */
   int64_t gives_rate; /* a control says a rate, not a window */
   int64_t paced; /* a window is spread over the round trip */
@@ -830,7 +831,7 @@ struct connection {
   int64_t lost_since; /* when losses were counted last */
   double debt; /* lost bytes that its control was told of in no whole packet yet */
   int32_t flow, tail; /* the flow under way, and the last one that waits; NONE: none is */
-  int32_t pad;
+  int32_t stride; /* so many rounds are to be taken at once, where there is a tolerance */
   int32_t job;
   int16_t known; /* its control has said something */
   int16_t uneven; /* its rate changed in the midst of its round */
@@ -840,7 +841,7 @@ struct connection {
   double weight;
   int64_t salt; /* what its random numbers come from */
   int64_t counted; /* bytes of its flow that links have counted */
-  int64_t period; /* while it rests: of its rounds, of which the first would end at `ends` */
+  int64_t period; /* of its rounds, where several are taken at once, or while it rests: then the first would end at `ends` */
   int64_t ends;
   int64_t hops; /* links of the longest of its paths */
   int64_t arrived; /* nothing of it arrives before */
@@ -936,7 +937,7 @@ struct port_link {
   int64_t nominal; /* the capacity that it was built with */
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
   int64_t taken; /* and what those take who are, bits/s */
-  int64_t pad;
+  int64_t told; /* the level of its own connections when all of them were told */
 };
 
 /* Flows that have to go by a link: they aren't complete before it can have brought them. */
@@ -1031,6 +1032,8 @@ typedef void (*control_kernel)(int64_t n, struct control_row *rows, struct hop_s
 /* What a control had said and remembered before it was asked. */
 struct answer_before {
   double window, rate;
+  double rounds; /* that have ended together, and about which it was not asked yet */
+  double low, high; /* answers between them hardly move what is sent */
   double state[8]; /* MOST_STATES of them */
 };
 
