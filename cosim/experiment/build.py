@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,23 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
     InputError
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
-    topology = with_changes(scenario, fabric(scenario))
+    made_up = assembled(scenario, fabric(scenario), made, held=held)
+    topology, jobs = made_up.topology, made_up.jobs
+    idle = tuple(idle_settings(scenario, topology, jobs))
+    return replace(made_up, warnings=idle, doubts=doubts_before(scenario, topology, jobs))
+
+
+def assembled(
+    scenario: Scenario, own: Topology, made: Made | None = None, *, held: bool = False
+) -> Built:
+    """The same on a topology that was made already, without warnings and doubts.
+
+    Raises
+    ------
+    InputError
+        As :func:`build`.
+    """
+    topology = with_changes(scenario, own)
     jobs = with_memory(
         scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made, held=held))
     )
@@ -73,8 +89,7 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
         planner = Planner(
             scenario.collectives, scenario.context, host_shape(topology, scenario.topology), topology
         )
-    idle = tuple(idle_settings(scenario, topology, jobs))
-    return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
+    return Built(topology, network, jobs, planner, ())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
