@@ -94,7 +94,8 @@ class RunCopy:
         columns = _twin(network.columns, parts)
         self._core, self._columns = core, columns
         given = [one for column, field, rows in places.columns for one in _places(columns, column, field, rows)]
-        self._iterations = replay.engine.columns.jobs["iterations"][: replay.engine.columns.used("jobs")]
+        jobs = replay.engine.columns.jobs[: replay.engine.columns.used("jobs")]
+        self._iterations = int(jobs["iterations"].sum())
         self._prepared = PreparedColumns(
             engine=engine,
             loop=network.entry,
@@ -108,12 +109,20 @@ class RunCopy:
         """Run all: jobs start at ``starts_ps`` [runs, jobs], the numbers of places are ``numbers`` [runs,
         places], bit by bit. Other threads run meanwhile.
         """
-        count = len(starts_ps)
-        ends = np.zeros((count, int(self._iterations.sum())), np.int64)
-        outcomes = np.zeros(count, record("run_outcome"))
-        self._prepared.put(starts=starts_ps, numbers=numbers, ends=ends, outcomes=outcomes)
-        kernel.run_prepared(self._prepared, 0, count)
-        return Outcomes(outcomes["status"], outcomes["end"], outcomes["messages"], outcomes["digest"], ends)
+        count, prepared = len(starts_ps), self._prepared
+        if count != len(prepared.outcomes):
+            prepared.put(
+                starts=np.empty(starts_ps.shape, np.int64),
+                numbers=np.empty(numbers.shape, np.int64),
+                ends=np.zeros((count, self._iterations), np.int64),
+                outcomes=np.zeros(count, record("run_outcome")),
+            )
+        prepared.starts[:], prepared.numbers[:] = starts_ps, numbers
+        kernel.run_prepared(prepared, 0, count)
+        found = prepared.outcomes.copy()
+        return Outcomes(
+            found["status"], found["end"], found["messages"], found["digest"], prepared.ends.copy()
+        )
 
 
 def _places(columns: Columns, column: str, field: str, rows: int) -> Iterator[tuple[int, int]]:

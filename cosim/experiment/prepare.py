@@ -293,7 +293,7 @@ class PreparedScenario:
         base = self._state(())
         quick = {path for path in table if base.takes(path)}
         values = {path: self._free[path].parsed(table[path], named=named) for path in quick}
-        results = RunResults(count)
+        results = RunResults(count, len(self.jobs))
         groups: dict[tuple[Any, ...], list[int]] = {}
         if len(quick) == len(table):
             groups[()] = [*range(count)]
@@ -315,7 +315,7 @@ class PreparedScenario:
                         raise found from error
                     results.failed[row] = found
         return PreparedRuns(
-            self.jobs, table, results.end_ps, results.messages, results.means(), results.failed, results
+            self.jobs, table, results.end_ps, results.messages, results.iteration_ps, results.failed, results
         )
 
     def _run_group(
@@ -365,7 +365,7 @@ def _columns(table: RunTable, free: Mapping[str, FreeSetting]) -> dict[str, list
         for row, one in enumerate(table):
             if {*one} != {*names}:
                 raise InputError(f"row {row} has {', '.join(one)}, the first row {', '.join(names)}")
-        columns = {name: [one[name] for one in table] for name in names}
+        columns = {name: [_as_plain(one[name]) for one in table] for name in names}
     else:
         columns = {str(name): _as_list(table[name]) for name in table}
     for name in columns:
@@ -378,6 +378,10 @@ def _columns(table: RunTable, free: Mapping[str, FreeSetting]) -> dict[str, list
         said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise InputError(f"columns have different lengths: {said}")
     return columns
+
+
+def _as_plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _as_list(column: Any) -> list[Any]:

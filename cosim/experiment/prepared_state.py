@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from decimal import Decimal, localcontext
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from cosim.answers import is_foreign
-from cosim.engine.prepared import PreparedReplay, RunCopy, RunPlaces
+from cosim.engine.prepared import Outcomes, PreparedReplay, RunCopy, RunPlaces
 from cosim.engine.records import I64, JobInfo, Records
 from cosim.engine.replay import Replay
 from cosim.errors import CosimError, InputError, ScenarioError
@@ -35,11 +36,14 @@ from cosim.results.sums import exact_sum
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
 from cosim.topology.traced import DTYPES, Trace, TracedNumber, UntraceableError
+from cosim.units import parse_rate, parse_time
 
 _NETWORKS = FairShareNetwork, CongestionAwareNetwork, CongestionUnawareNetwork, CongestionNetwork
 """Those whose loops know nothing but their columns."""
 _EXACT = 1 << 53
 """Whole numbers below it are float64."""
+_DIGITS = 60
+"""More than a float's, times those of any unit."""
 
 
 class FreeSetting:
@@ -63,8 +67,10 @@ class FreeSetting:
         self.keys: KeyPath = parse_path(path, path)
         self.now, field = _find(scenario, self.keys, path)
         self._adapter: TypeAdapter[Any] | None = None
+        self._scale: Decimal | None = None
         if field is not None:
             self._adapter = TypeAdapter(Annotated[field.annotation, *field.metadata])
+            self._scale = _scale_of(unit, field) if unit else None
         self._good: list[Any] = [self.now, self.now]
         self._scenario = scenario
 
@@ -90,17 +96,35 @@ class FreeSetting:
         """
         if not self.is_number or self.keys[0] == "network":  # the control itself says what it takes
             return [self.said(one) for one in column]
-        assert self._adapter is not None
-        found = []
-        for row, one in enumerate(column):
-            try:
-                found.append(self._adapter.validate_python(self.said(one)))
-            except ValidationError as error:
-                raise self._refused(one, error.errors()[0]["msg"], row if named else None) from None
+        found = self._scaled(column) if self._scale is not None else None
+        if found is None:
+            found = [self._parsed(one, row if named else None) for row, one in enumerate(column)]
         values = np.array(found, np.float64 if isinstance(self.now, float) else np.int64)
         for row in {int(values.argmin()), int(values.argmax())} if len(values) else ():
             self._check_with_others(values[row].item(), column[row], row if named else None)
         return values
+
+    def _parsed(self, one: Any, row: int | None) -> Any:
+        assert self._adapter is not None
+        try:
+            return self._adapter.validate_python(self.said(one))
+        except ValidationError as error:
+            raise self._refused(one, error.errors()[0]["msg"], row) from None
+
+    def _scaled(self, column: Sequence[Any]) -> list[Any] | None:
+        """Numbers, as exact as texts would be; None: they are no plain numbers, and looked at one by one."""
+        assert self._scale is not None
+        kind, scale = (float if isinstance(self.now, float) else int), self._scale
+        if any(type(one) not in (float, int) for one in column):
+            return None
+        with localcontext(prec=_DIGITS):
+            exact = [Decimal(repr(one)) * scale for one in column]
+        if not all(one.is_finite() for one in exact):
+            return None
+        found = [kind(one) for one in exact]
+        if kind is int and any(one != given for one, given in zip(found, exact, strict=True)):
+            return None
+        return found
 
     def _check_with_others(self, value: Any, said: Any, row: int | None) -> None:
         """Hold a value against the scenario's other settings, unless it lies between two that were."""
@@ -119,6 +143,24 @@ class FreeSetting:
         if isinstance(value, int | float) and not self.unit and "unit" in why:
             hint = f"free={{{self.path!r}: UNIT}} of cosim.prepare says the unit of numbers"
         return ScenarioError(f"{where}: {why.removeprefix('Value error, ')}", hint=hint)
+
+
+def _scale_of(unit: str, field: Any) -> Decimal | None:
+    """What a number of a unit is multiplied by, where that is all there is to it."""
+    parses = [getattr(one, "func", None) for one in field.metadata]
+    parses += [getattr(one, "func", None) for one in _metadata_of(field.annotation)]
+    known = [parse for parse in (parse_rate, parse_time) if parse in parses]
+    try:
+        return Decimal(known[0](f"1{unit}")) if known else None
+    except ValueError:  # each value says so
+        return None
+
+
+def _metadata_of(annotation: Any) -> Iterator[Any]:
+    """Of all that an annotation is made of."""
+    yield from getattr(annotation, "__metadata__", ())
+    for inner in get_args(annotation):
+        yield from _metadata_of(inner)
 
 
 def _find(scenario: Scenario, keys: KeyPath, path: str) -> tuple[Any, Any]:
@@ -262,14 +304,21 @@ class PreparedState:
         if self._tuned:
             parts.append(self._parameters(rows, values, is_good))
         numbers = np.concatenate([part.view(np.int64) for part in parts] or [starts[:, :0]], axis=1)
-        done = np.flatnonzero(is_good)
-        copy = self._copies.pop() if self._copies else self._replay.copy(self._places)
-        found = copy.run(np.ascontiguousarray(starts[done]), np.ascontiguousarray(numbers[done]))
+        left: list[int] = rows[~is_good].tolist()
+        if left:
+            rows, starts, numbers = rows[is_good], starts[is_good], numbers[is_good]
+        try:
+            copy = self._copies.pop()
+        except IndexError:  # all are in use
+            copy = self._replay.copy(self._places)
+        found = copy.run(starts, numbers)
         self._copies.append(copy)
-        through = found.status == 0
-        results.take(rows[done[through]], self._infos, starts[done[through]], found, np.flatnonzero(through))
-        left = np.concatenate([rows[~is_good], rows[done[~through]]])
-        return [int(row) for row in left]
+        through = np.flatnonzero(found.status == 0)
+        if len(through) < len(rows):
+            left += rows[found.status != 0].tolist()
+            rows, starts = rows[through], starts[through]
+        results.take(rows, self._infos, starts, found, through)
+        return left
 
     def _numbers_of_links(
         self, rows: I64, values: Mapping[str, Any], is_good: NDArray[np.bool_]
@@ -350,38 +399,38 @@ def _watched(topology: Topology, reads: set[str]) -> Topology:
 
 
 class RunResults:
-    """What came of runs, by row."""
+    """What came of runs, by row: int64[rows], and ``iteration_ps`` int64[rows, jobs]; 0 where a run failed."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, jobs: int) -> None:
         self.end_ps = np.zeros(count, np.int64)
         self.messages = np.zeros(count, np.int64)
+        self.iteration_ps = np.zeros((count, jobs), np.int64)
         self.failed: dict[int, CosimError] = {}
         self._digests = np.zeros((count, 2), np.uint64)
         self._ends: list[Any] = [None] * count
-        self._means: list[Any] = [None] * count
 
-    def take(self, rows: I64, jobs: Sequence[JobInfo], starts_ps: I64, found: Any, at: I64) -> None:
+    def take(self, rows: I64, jobs: Sequence[JobInfo], starts_ps: I64, found: Outcomes, at: I64) -> None:
         """Rows ``at`` of outcomes, of runs whose jobs started at ``starts_ps`` [rows, jobs]."""
         self.end_ps[rows], self.messages[rows] = found.end_ps[at], found.messages[at]
         self._digests[rows] = found.digest[at]
-        bounds = np.cumsum([job.iterations for job in jobs])[:-1]
-        of_jobs = np.split(found.ends_ps[at], bounds, axis=1)
-        means = np.stack(
-            [_means(ends, starts_ps[:, j], jobs[j]) for j, ends in enumerate(of_jobs)], axis=1
-        ).tolist()
+        ends, first = found.ends_ps[at], 0
+        of_jobs = []
+        for j, job in enumerate(jobs):
+            of_jobs.append(ends[:, first : first + job.iterations])
+            first += job.iterations
+            self.iteration_ps[rows, j] = _means(of_jobs[j], starts_ps[:, j], job)
         for k, row in enumerate(rows.tolist()):
-            self._ends[row] = [ends[k] for ends in of_jobs]
-            self._means[row] = means[k]
+            self._ends[row] = of_jobs, k
 
     def take_records(self, row: int, records: Records) -> None:
         """A run as :func:`cosim.run` runs it."""
         self.end_ps[row], self.messages[row] = records.end_ps, records.num_messages
         self._digests[row] = int(records.digest[:16], 16), int(records.digest[16:], 16)
-        self._ends[row] = [ends.max(axis=1, initial=0) for ends in records.iteration_end_ps]
-        self._means[row] = [
-            int(_means(ends[None, :], np.array([job.start_ps]), job)[0])
-            for ends, job in zip(self._ends[row], records.jobs, strict=True)
-        ]
+        of_jobs = [ends.max(axis=1, initial=0)[None, :] for ends in records.iteration_end_ps]
+        self._ends[row] = of_jobs, 0
+        for j, job in enumerate(records.jobs):
+            if of_jobs[j].size:
+                self.iteration_ps[row, j] = _means(of_jobs[j], np.array([job.start_ps]), job)[0]
 
     def digest(self, row: int) -> str:
         """A row's, as :attr:`cosim.Records.digest`."""
@@ -389,14 +438,8 @@ class RunResults:
 
     def ends(self, row: int) -> tuple[I64, ...]:
         """When each iteration of each job ended on its last rank."""
-        return tuple(self._ends[row])
-
-    def means(self) -> I64:
-        """Mean iterations, int64[rows, jobs]; 0 where a run failed."""
-        width = max((len(one) for one in self._means if one is not None), default=0)
-        return np.array([one if one is not None else [0] * width for one in self._means], np.int64).reshape(
-            len(self._means), width
-        )
+        of_jobs, k = self._ends[row]
+        return tuple(ends[k] for ends in of_jobs)
 
 
 def _means(ends_ps: I64, starts_ps: I64, job: JobInfo) -> I64:
