@@ -93,7 +93,9 @@ class RunCopy:
         core = _twin(network.core, parts)
         columns = _twin(network.columns, parts)
         self._core, self._columns = core, columns
-        given = [one for column, field, rows in places.columns for one in _places(columns, column, field, rows)]
+        given = [
+            one for column, field, rows in places.columns for one in _places(columns, column, field, rows)
+        ]
         jobs = replay.engine.columns.jobs[: replay.engine.columns.used("jobs")]
         self._iterations = int(jobs["iterations"].sum())
         self._prepared = PreparedColumns(

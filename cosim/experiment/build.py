@@ -68,9 +68,16 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
 
 
 def assembled(
-    scenario: Scenario, own: Topology, made: Made | None = None, *, held: bool = False
+    scenario: Scenario,
+    own: Topology,
+    made: Made | None = None,
+    *,
+    held: bool = False,
+    with_hosts: Topology | None = None,
 ) -> Built:
     """The same on a topology that was made already, without warnings and doubts.
+
+    Its hosts are looked at in ``with_hosts``, where that is given.
 
     Raises
     ------
@@ -86,9 +93,8 @@ def assembled(
         network = made_network(scenario.network, scenario.context)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
-        planner = Planner(
-            scenario.collectives, scenario.context, host_shape(topology, scenario.topology), topology
-        )
+        hosts = host_shape(with_hosts or topology, scenario.topology)
+        planner = Planner(scenario.collectives, scenario.context, hosts, topology)
     return Built(topology, network, jobs, planner, ())
 
 

@@ -28,6 +28,7 @@ RunTable = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """Columns by path (a pandas table too), or rows."""
 
 _MOST_STATES = 8
+_MOST_ASKED = 1024
 _CHUNK_S = 0.02
 _MOST_AT_ONCE, _FIRST_AT_ONCE = 512, 16
 
@@ -188,6 +189,7 @@ class PreparedScenario:
         self._made: Made = {}
         self._lock = threading.RLock()
         self._states: dict[tuple[Any, ...], PreparedState] = {}
+        self._asked: set[tuple[Any, ...]] = set()
         self._free = {path: FreeSetting(scenario, path, unit) for path, unit in units.items()}
         base = self._state(())
         self._ranks = base.ranks
@@ -284,7 +286,9 @@ class PreparedScenario:
 
     def _changes_ranks(self, path: str) -> ScenarioError:
         can = ", ".join(can_be_free(self.scenario)[:8])
-        return ScenarioError(f"free: {path} changes the number of ranks", hint=f"these can be free: {can} ...")
+        return ScenarioError(
+            f"free: {path} changes the number of ranks", hint=f"these can be free: {can} ..."
+        )
 
     # -- runs ----------------------------------------------------------------------------------------
 
@@ -322,6 +326,9 @@ class PreparedScenario:
         self, key: tuple[Any, ...], rows: I64, values: Mapping[str, Any], results: RunResults, threads: int
     ) -> list[int]:
         """Run rows that begin in one state; those that are left, as they need more than was prepared."""
+        if len(rows) == 1 and key not in self._states and key not in self._asked:
+            self._asked = {*self._asked, key} if len(self._asked) < _MOST_ASKED else {key}
+            return rows.tolist()  # it may be the only one
         try:
             state = self._state(key)
         except CosimError:  # each says it by itself
@@ -370,9 +377,7 @@ def _columns(table: RunTable, free: Mapping[str, FreeSetting]) -> dict[str, list
         columns = {str(name): _as_list(table[name]) for name in table}
     for name in columns:
         if name not in free:
-            raise InputError(
-                f"{name!r} is not free{nearest(name, free)}", hint=f"free are {', '.join(free)}"
-            )
+            raise InputError(f"{name!r} is not free{nearest(name, free)}", hint=f"free are {', '.join(free)}")
     lengths = {name: len(column) for name, column in columns.items()}
     if len({*lengths.values()}) > 1:
         said = ", ".join(f"{name} has {length}" for name, length in lengths.items())

@@ -35,6 +35,7 @@ from cosim.results.summary import iteration_times, settled
 from cosim.results.sums import exact_sum
 from cosim.spec import Spec
 from cosim.topology.graph import Topology
+from cosim.topology.scale_up import host_shape
 from cosim.topology.traced import DTYPES, Trace, TracedNumber, UntraceableError
 from cosim.units import parse_rate, parse_time
 
@@ -69,7 +70,7 @@ class FreeSetting:
         self._adapter: TypeAdapter[Any] | None = None
         self._scale: Decimal | None = None
         if field is not None:
-            self._adapter = TypeAdapter(Annotated[field.annotation, *field.metadata])
+            self._adapter = TypeAdapter(Annotated[field.annotation, None, *field.metadata])
             self._scale = _scale_of(unit, field) if unit else None
         self._good: list[Any] = [self.now, self.now]
         self._scenario = scenario
@@ -217,7 +218,7 @@ class PreparedState:
     def __init__(self, scenario: Scenario, free: Mapping[str, FreeSetting], made: Made) -> None:
         reads: set[str] = set()
         own = fabric(scenario)
-        built = assembled(scenario, _watched(own, reads), made)
+        built = assembled(scenario, _watched(own, reads), made, with_hosts=own)
         self.jobs = tuple(job.name for job in built.jobs)
         self.ranks = ranks_of(built.jobs)
         self._infos = built.jobs
@@ -238,7 +239,7 @@ class PreparedState:
         self._replay = found
         assert isinstance(found.network, CompiledNetwork)
         self._network = found.network
-        self._find_places(scenario, free, fixed=bool(reads) or built.topology.changes is not None)
+        self._find_places(scenario, free, fixed=bool(reads) or not _is_free(scenario, built, own))
 
     def _prepared(self, scenario: Scenario, built: Built, own: Topology) -> PreparedReplay | None:
         """None: a run asks Python for more than can be prepared."""
@@ -269,7 +270,11 @@ class PreparedState:
             self._trace = _traced(scenario, own, mine) if mine else None
             self._links = [one.path for one in mine] if self._trace is not None else []
         control = _control(scenario)
-        if isinstance(network, CongestionNetwork) and isinstance(control, Control) and control.inner() is control:
+        if (
+            isinstance(network, CongestionNetwork)
+            and isinstance(control, Control)
+            and control.inner() is control
+        ):
             self._tuned = [path for path, one in free.items() if one.keys[:2] == ("network", "control")]
             self._tuned = [path for path in self._tuned if len(free[path].keys) == 3]
         columns = []
@@ -352,6 +357,19 @@ class PreparedState:
         return found
 
 
+def _is_free(scenario: Scenario, built: Built, own: Topology) -> bool:
+    """Whether what links have may change without anything else: links that fail, and algorithms that go by
+    what hosts have.
+    """
+    if built.topology.changes is not None:
+        return False
+    if host_shape(own, scenario.topology) is not None:
+        return not built.planner.goes_by_hosts
+    # Which of several links of a GPU to switches are its NICs goes by their rates.
+    first = own.link_dst[own.link_src == 0]
+    return own.scale_up is not None or len(first) <= 1 or bool((first < own.num_endpoints).any())
+
+
 def _traced(scenario: Scenario, own: Topology, settings: Sequence[FreeSetting]) -> Trace | None:
     """What links have at any values of settings; None: that can't be said without building it anew."""
     spec = scenario.topology
@@ -367,7 +385,9 @@ def _traced(scenario: Scenario, own: Topology, settings: Sequence[FreeSetting]) 
         return None
     if built.hosts is not None and any(isinstance(one, TracedNumber) for one in vars(built.hosts).values()):
         return None
-    same = [np.array_equal(getattr(built, name), getattr(own, name)) for name in ("link_src", "link_dst", *DTYPES)]
+    same = [
+        np.array_equal(getattr(built, name), getattr(own, name)) for name in ("link_src", "link_dst", *DTYPES)
+    ]
     return trace if all(same) else None
 
 
