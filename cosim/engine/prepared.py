@@ -1,4 +1,4 @@
-"""Runs that begin in one state: what is made before a run is made once, and each runs on a copy in the kernel.
+"""Runs that begin in one state: what is made before a run is made once; each runs on a copy in the kernel.
 
 A first run says what the loop asks of Python on the way: groups, plans, what iterations are called. A second
 one has all that before it begins, and never runs: it is the state that others are copies of.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

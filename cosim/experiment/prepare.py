@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cosim.engine.records import I64
-from cosim.errors import CosimError, InputError, ScenarioError, SimulationError
+from cosim.errors import CosimError, InputError, ScenarioError
 from cosim.experiment.build import Made, assembled, fabric
 from cosim.experiment.prepared_state import FreeSetting, PreparedState, RunResults, can_be_free, ranks_of
 from cosim.experiment.scenario import Scenario, load, loads
@@ -326,15 +326,16 @@ class PreparedScenario:
         self, key: tuple[Any, ...], rows: I64, values: Mapping[str, Any], results: RunResults, threads: int
     ) -> list[int]:
         """Run rows that begin in one state; those that are left, as they need more than was prepared."""
+        left: list[int] = rows.tolist()
         if len(rows) == 1 and key not in self._states and key not in self._asked:
             self._asked = {*self._asked, key} if len(self._asked) < _MOST_ASKED else {key}
-            return rows.tolist()  # it may be the only one
+            return left  # it may be the only one
         try:
             state = self._state(key)
         except CosimError:  # each says it by itself
-            return rows.tolist()
+            return left
         if state.ranks != self._ranks or not state.is_ready:
-            return rows.tolist()
+            return left
         parts = _in_chunks(rows, threads, lambda mine: state.run(mine, values, results))
         return sorted(row for part in parts for row in part)
 

@@ -70,7 +70,7 @@ class FreeSetting:
         self._adapter: TypeAdapter[Any] | None = None
         self._scale: Decimal | None = None
         if field is not None:
-            self._adapter = TypeAdapter(Annotated[field.annotation, None, *field.metadata])
+            self._adapter = TypeAdapter(Annotated[field.annotation, None, *field.metadata])  # type: ignore[arg-type]
             self._scale = _scale_of(unit, field) if unit else None
         self._good: list[Any] = [self.now, self.now]
         self._scenario = scenario
@@ -165,7 +165,7 @@ def _metadata_of(annotation: Any) -> Iterator[Any]:
 
 
 def _find(scenario: Scenario, keys: KeyPath, path: str) -> tuple[Any, Any]:
-    """What a scenario has at a path, and the field that says what may be there; None where that isn't known."""
+    """What a scenario has at a path, and the field that says what may be there; None: that isn't known."""
     here: Any = scenario
     field: Any = None
     for key in keys:
@@ -380,7 +380,7 @@ def _traced(scenario: Scenario, own: Topology, settings: Sequence[FreeSetting]) 
     for one, number in zip(settings, trace.numbers, strict=True):
         spec = _with(spec, one.keys[1:], number)
     try:
-        built = spec.build(scenario.context)  # type: ignore[attr-defined]
+        built = spec.build(scenario.context)
     except (UntraceableError, CosimError, TypeError, ValueError):
         return None
     if built.hosts is not None and any(isinstance(one, TracedNumber) for one in vars(built.hosts).values()):
@@ -419,7 +419,7 @@ def _watched(topology: Topology, reads: set[str]) -> Topology:
 
 
 class RunResults:
-    """What came of runs, by row: int64[rows], and ``iteration_ps`` int64[rows, jobs]; 0 where a run failed."""
+    """What came of runs, by row: int64[rows]; ``iteration_ps`` is [rows, jobs]; 0 where a run failed."""
 
     def __init__(self, count: int, jobs: int) -> None:
         self.end_ps = np.zeros(count, np.int64)
@@ -467,7 +467,7 @@ def _means(ends_ps: I64, starts_ps: I64, job: JobInfo) -> I64:
     if job.workload.table.longest_lag == 0:
         whole = ends_ps[:, -1] - starts_ps
         if ends_ps.shape[1] == 1:
-            return whole
+            return np.asarray(whole, np.int64)
         if whole.max(initial=0) < _EXACT:
             return np.rint(whole / ends_ps.shape[1]).astype(np.int64)
     found = []
