@@ -51,6 +51,7 @@
 #include "engine_collectives.c"
 #include "engine_loop.c"
 #include "engine_tables.c"
+#include "prepared.c"
 #include "prover.c"
 #include "routing.c"
 #include "server.c"

@@ -1656,6 +1656,45 @@ EXPORT void write_ports(struct engine *engine, struct table_columns *source, str
                         int64_t channel0, int64_t rendezvous, int64_t *counts);
 EXPORT int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows, int64_t all);
 
+/* -- prepared.c: many runs that begin in one state ------------------------------------------------------------------ */
+
+/* How something of a container is copied: words of it; an array of a fixed length; or a GROWN column. */
+enum copy_kind { COPY_WORDS, COPY_ARRAY, COPY_GROWN };
+
+/* Where that is in the state that runs begin in, and in the one that they run on: the words themselves, or those that
+ * have a column's address. `size`: bytes of it, of a GROWN column those of a row. */
+struct copied_part {
+  int64_t from, to, size, kind;
+};
+
+/* A number that runs differ in: where its column's address is, and how many bytes on it lies. */
+struct run_place {
+  int64_t column, offset;
+};
+
+/* What came of a run. `status`: DONE, UNFINISHED, or what only Python could have answered. */
+struct run_outcome {
+  int64_t status;
+  int64_t end; /* of its last operation */
+  int64_t messages;
+  uint64_t digest[2];
+};
+
+enum run_status { UNFINISHED = -1 }; /* a rank, or a message, waits for what doesn't come */
+
+struct prepared {
+  struct engine *engine; /* that runs run on, with the network's loop, core and columns */
+  int64_t loop, core, columns;
+  COLUMN(struct copied_part, copied);
+  COLUMN(struct run_place, places);
+  GRID(int64_t, numbers); /* [runs, places], bit by bit */
+  GRID(int64_t, starts); /* [runs, jobs] */
+  GRID(int64_t, ends); /* [runs, iterations of all jobs]: when each has ended on all ranks */
+  COLUMN(struct run_outcome, outcomes); /* by run */
+};
+
+EXPORT int64_t run_prepared(struct prepared *prepared, int64_t first, int64_t count);
+
 /* -- prover.c, routing.c and other loops that Python calls ------------------------------------------------------ */
 
 /* prover.c: a template's messages moved on chunk values, in one of two extreme orders. */
