@@ -833,7 +833,7 @@ struct port_link {
   int64_t nominal; /* the capacity that it was built with */
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
   int64_t taken; /* and what those take who are, bits/s */
-  int64_t pad;
+  int64_t loop; /* bits/s that a class's credit lets through, where the other end grants some; else NEVER */
 };
 
 /* Flows that have to go by a link: they aren't complete before it can have brought them. */
