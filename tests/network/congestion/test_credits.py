@@ -93,7 +93,7 @@ PATTERNS = {
 def test_means_beside_packets(pattern: str, room: int) -> None:
     """Where a link's bytes to many queues nearly use up what the link needs, it is 6 % fast (-5.90 %)."""
     flows = PATTERNS[pattern]
-    within = 0.06 if (pattern, room) == ("all-to-all", 20_000) else 0.015
+    within = 0.06 if (pattern, room) == ("all-to-all", 20_000) else 0.02
     seen = sent(tree(), flows, room)
     assert np.mean(list(seen.done_ps.values())) == pytest.approx(
         np.mean(completions(tree(), flows, room, MTU)), rel=within

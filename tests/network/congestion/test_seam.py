@@ -52,15 +52,15 @@ def granting(**change: Any) -> CongestionNetwork:
 
 
 def crediting(**change: Any) -> CongestionNetwork:
-    credits = Credits(buffer=20_000, bit_errors=1e-7, retry="1us")
-    return CongestionNetwork(Dctcp(), PortSettings(credits=credits, **change))
+    given = Credits(buffer=20_000, bit_errors=1e-7, retry="1us")
+    return CongestionNetwork(Dctcp(), PortSettings(credits=given, **change))
 
 
 every_make = st.sampled_from([marking, dropping, pausing, granting, crediting])
 
 
 def driven(make: Make, world: World) -> dict[tuple[int, int], tuple[int, int]]:
-    """Starts and ends; none where PFC or credits lock up, as they may on random graphs with circles: it has to say so."""
+    """Starts and ends; none where ports lock up, as they may on graphs with circles: it has to say so."""
     try:
         return drive(make(), world)
     except NetworkError as error:
