@@ -14,7 +14,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
-from simpy.events import Event
+from simpy.events import Event, EventPriority
 
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
@@ -39,7 +39,7 @@ from cosim.workload.millionths import scaled
 
 OWN = "processes"
 """The job whose ranks do what processes have endpoints do."""
-ENDED = 0
+ENDED = EventPriority(0)
 """SimPy's priority of what ends: before timeouts of the same time."""
 MOST_IN_VAIN = 1_000_000
 """So many steps of processes with nothing done between them, where nothing else is left: they never end."""
@@ -85,7 +85,6 @@ class Simulation(CoSimEnvironment, RankWork):
         self.known_groups: dict[int, set[tuple[int, ...]]] = defaultdict(set)
         self._processes: dict[NumberedProcess, None] = {}
         self._num_processes = self._num_asked = 0
-        self._waiting: dict[int, WorkEvent] = {}
         self._times: dict[object, int] = {}
         self._in_vain = 0
         self._seen = (-1, -1, -1)
@@ -110,6 +109,7 @@ class Simulation(CoSimEnvironment, RankWork):
         if held is not None:
             held.on_arrival = lambda number: self._by_number[number].arrive()
         self._replay, self._topology = replay, topology
+        self.driver: RankDriver = replay.driver
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
         self._engine = replay.engine
         self._engine.on_told = self._told
@@ -223,10 +223,12 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def work(self, ticket: int, what: tuple[object, ...]) -> WorkEvent:
         """The event of a ticket."""
-        event = self._waiting[ticket] = self._event(what)
+        event = self.asked(what)
+        self.driver.waiting[ticket] = event, None
         return event
 
-    def _event(self, what: tuple[object, ...]) -> WorkEvent:
+    def asked(self, what: tuple[object, ...]) -> WorkEvent:
+        """An event of what is asked for now."""
         process = self.active_process
         asks = process.number if isinstance(process, NumberedProcess) else -1
         self._num_asked += 1
@@ -236,17 +238,14 @@ class Simulation(CoSimEnvironment, RankWork):
         """Have an event happen now."""
         event._ok = True  # as SimPy's own events do that succeed
         event._value = Outcome(event.began_ps, int(self._now))
-        self.schedule(event, ENDED)
+        simpy.Environment.schedule(self, event, ENDED)  # now: there is no delay to look at
 
     def _told(self, rows: NDArray[Any]) -> None:
         """Have what ended happen."""
-        self.pass_to(self._engine.now_ps)
-        tickets, came = rows["ticket"].tolist(), self._replay.driver.came
-        events = []
-        for ticket in tickets:
-            if ticket >= 0:
-                events.append(self._waiting.pop(ticket))
-                came(ticket)
+        now = self._engine.now_ps
+        self.pass_to(now)
+        tickets, came = rows["ticket"].tolist(), self.driver.came
+        events = [came(ticket) for ticket in tickets if ticket >= 0]
         if len(events) > 1:
             events.sort(key=lambda one: one.order)
         for event in events:
@@ -277,11 +276,6 @@ class Simulation(CoSimEnvironment, RankWork):
     @property
     def _sim(self) -> Simulation:
         return self
-
-    @property
-    def driver(self) -> RankDriver:
-        """Who issues what ranks do."""
-        return self._replay.driver
 
     @cached_property
     def job_number(self) -> int:
@@ -315,6 +309,7 @@ class Simulation(CoSimEnvironment, RankWork):
         if pace is None:
             return durations
         first = self._engine.tables.rank0[job]
+        self.driver.issue()
         for at, rank in enumerate(ranks.tolist()):
             number = np.array([self._engine.columns.ranks["issued"][first + rank]], np.int64)
             own = pace.durations_ps(rank, 0, number, durations[at : at + 1])
@@ -328,7 +323,7 @@ class Simulation(CoSimEnvironment, RankWork):
     def event_of_job(self, job: int, what: tuple[object, ...]) -> WorkEvent:
         """An event of a job, which is looked at from now on when its iterations end."""
         self.control.watch(job)
-        return self._event(what)
+        return self.asked(what)
 
     # -- jobs and links ------------------------------------------------------------------------------
 
@@ -570,6 +565,7 @@ class Simulation(CoSimEnvironment, RankWork):
             Only processes go on.
         """
         self._in_vain = 0
+        self.driver.issue()
         before, engine = self._seen, self._engine
         self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
         if before[:2] != self._seen[:2]:
@@ -593,7 +589,8 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
-        events = [*self._waiting.values()]
+        self.driver.issue()
+        events = [event for event, _ in self.driver.waiting.values()]
         lines = [f"{job.name} {why}" for job in self._live if (why := job.why_still)]
         for event in sorted(events, key=lambda one: one.order):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.engine.driven import RankDriver
+from cosim.engine.driven import RankDriver, TransferWay
 from cosim.engine.plans import By
 from cosim.engine.programs import COLLECTIVES
 from cosim.errors import WorkloadError
@@ -105,25 +105,36 @@ class RankWork(ABC):
         WorkloadError
             An endpoint that is not there, or a size that is none.
         """
-        seats = self._seats
-        rank = src if type(src) is int and 0 <= src < len(seats) else self._rank(src)
-        if type(dst) is int and 0 <= dst < len(seats):
-            endpoint, peer = seats[dst], dst
-        else:
-            endpoint, peer = self._endpoint(dst)
+        said = src, dst, channel, priority, name
+        try:
+            way = self._ways[said]
+        except KeyError:
+            way = self._ways[said] = self._way(*said)
+        except TypeError:  # an array with one number is one, too
+            way = self._way(*said)
         number = size if type(size) is int and 0 <= size < NEVER else self._size(size)
+        sim = self._sim
+        event = sim.asked((name, number, "bytes from", src, "to", dst))
+        sim.driver.transfer(way, number, event)
+        return event
+
+    @cached_property
+    def _ways(self) -> dict[tuple[End, End, int, int, str], TransferWay]:
+        """Those of transfers so far, by what was said."""
+        return {}
+
+    def _way(self, src: End, dst: End, channel: int, priority: int, name: str) -> TransferWay:
+        rank = self._rank(src)
+        endpoint, peer = self._endpoint(dst)
         if priority < 0 or not 0 <= channel < MOST_CHANNELS:
             raise WorkloadError(
                 f"{name}: priority {priority} and channel {channel} are 0 or more, and channels below "
                 f"{MOST_CHANNELS:,}"
             )
-        sim = self._sim
-        driver = sim.driver
-        like = driver.like(OpKind.SEND, name, "", None, 0, channel)
-        ticket = driver.transfer(
-            self.job_number, rank, seats[rank], endpoint, number, channel, priority, like, peer
+        like = self._driver.like(OpKind.SEND, name, channel=channel)
+        return self._driver.way(
+            self.job_number, rank, self._seats[rank], endpoint, channel, priority, like, peer
         )
-        return sim.work(ticket, (name, number, "bytes from", src, "to", dst))
 
     def send(
         self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send"
@@ -155,9 +166,10 @@ class RankWork(ABC):
             raise WorkloadError(f"{name}: rank {rank} has no peer but itself")
         driver = self._driver
         like = driver.like(OpKind.SEND if sends else OpKind.RECV, name, channel=channel)
-        ticket = driver.message(self.job_number, rank, other, number, tag, like, sends=sends)
         word = "to" if sends else "from"
-        return self._sim.work(ticket, (name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
+        event = self._sim.asked((name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
+        driver.message(self.job_number, rank, other, number, tag, like, event, sends=sends)
+        return event
 
     def all_reduce(
         self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
