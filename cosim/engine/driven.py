@@ -125,6 +125,7 @@ class RankDriver:
         self._like: dict[tuple[object, ...], int] = {}
         self._ports: dict[tuple[int, int, int, int], int] = {}
         self._channels: dict[tuple[int, int, int, int], int] = {}
+        self._doors: dict[tuple[int, int, str, int], int] = {}
         self._ends: dict[tuple[int, ...], Ends] = {}
         self._members: dict[int, tuple[int, I32]] = {}
         self._engine: Engine | None = None
@@ -152,30 +153,69 @@ class RankDriver:
         ranks: tuple[int, ...] | None = None,
         root: int = 0,
         channel: int = 0,
+        access: str = "",
     ) -> int:
         """The number of what operations are like."""
-        key = kind, name, collective, ranks, root, channel
+        key = kind, name, collective, ranks, root, channel, access
         known = self._like.get(key)
         if known is None:
             known = self._like[key] = len(self.prototypes)
-            self.prototypes.append(
-                Operation(name, kind, "", collective=collective, ranks=ranks, root=root, channel=channel)
-            )
+            said = {"collective": collective, "ranks": ranks, "root": root}
+            self.prototypes.append(Operation(name, kind, "", **said, channel=channel, access=access))  # type: ignore[arg-type]
         return known
 
     def compute(self, job: int, ranks: I32, durations: I64, like: int) -> int:
         """Have ranks compute, each for its duration, from now on: the ticket."""
         zeros = np.zeros(len(ranks), np.int32)
         return self._issue_all(
-            self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0
+            self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0, 0
         )
 
+    def access(self, job: int, ranks: I32, size: int, duration_ps: int, like: int) -> int:
+        """Have each rank access remote memory, of which a device is held so long: the ticket."""
+        durations, zeros = np.full(len(ranks), duration_ps, np.int64), np.zeros(len(ranks), np.int32)
+        kind, ref, what = kernel.OP_ACCESS, zeros, self.prototypes[like].access
+        if self.engine.jobs[job].info.memory_nodes is not None:
+            kind, ref = (
+                kernel.OP_REMOTE,
+                np.array([self._door(job, one, what, size) for one in ranks.tolist()], np.int32),
+            )
+        return self._issue_all(self._rank0(job) + ranks, durations, ref, zeros, kind, like, size, 0, 0)
+
+    def _door(self, job: int, rank: int, access: str, size: int) -> int:
+        """The port of a rank's accesses of a size to its memory node; their flows are found when it comes."""
+        key = job, rank, access, size
+        known = self._doors.get(key)
+        if known is None:
+            known, made = self.engine.columns.extend("ports", 1)
+            made["channel"] = made["binding"] = made["peer"] = NONE
+            self._doors[key] = known
+        return known
+
+    def class_of(self, job: int, priority: int | None) -> int:
+        """The number of a job's messages of a priority; None: of the job's own.
+
+        Raises
+        ------
+        SimulationError
+            There are too many.
+        """
+        ready: Any = self.engine.jobs[job]
+        return 0 if priority is None else int(ready.class_of(priority))
+
     def way(
-        self, job: int, rank: int, src: int, dst: int, channel: int, priority: int, like: int, peer: int
+        self,
+        job: int,
+        rank: int,
+        src: int,
+        dst: int,
+        channel: int,
+        priority: int | None,
+        like: int,
+        peer: int,
     ) -> TransferWay:
         """What transfers of a rank, on ``src``, to an endpoint have in common."""
-        ready: Any = self.engine.jobs[job]
-        traits = 0 if priority == ready.info.priority else ready.class_of(priority)
+        traits = self.class_of(job, priority)
         return TransferWay(self._ends_of(job, src, dst, channel), self._rank0(job) + rank, like, traits, peer)
 
     def transfer(self, way: TransferWay, size: int, whom: Any) -> None:
@@ -234,7 +274,14 @@ class RankDriver:
         self._ask((whom, None), self._rank0(job) + rank, kind, like, size, port, 0, peer, tag)
 
     def collective(
-        self, job: int, ranks: tuple[int, ...], position: int | None, what: int, size: int, like: int
+        self,
+        job: int,
+        ranks: tuple[int, ...],
+        position: int | None,
+        what: int,
+        size: int,
+        like: int,
+        priority: int | None,
     ) -> int:
         """Have all ranks of a group come to its next collective, or the one at ``position`` alone."""
         first, met = self._group(job, ranks)
@@ -244,7 +291,15 @@ class RankDriver:
         met[at] += 1
         zeros = np.zeros(len(at), np.int64)
         return self._issue_all(
-            here, zeros, at + np.int32(first), occurrence, kernel.OP_COLLECTIVE, like, size, what
+            here,
+            zeros,
+            at + np.int32(first),
+            occurrence,
+            kernel.OP_COLLECTIVE,
+            like,
+            size,
+            what,
+            self.class_of(job, priority),
         )
 
     def came(self, ticket: int) -> Any:

@@ -400,6 +400,7 @@ class Engine:
             f"{theirs.size_bytes} bytes, root {theirs.root}\n"
             f"  rank {number}: op {self.number_of(rank, op)} {mine.name!r}: {mine.collective} of "
             f"{mine.size_bytes} bytes, root {mine.root}"
+            f"{', by another algorithm or of another priority' * (mine == theirs)}"
         )
 
     def _too_early(self) -> NoReturn:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event, EventPriority
 
+from cosim.engine.accesses import RemoteMemory
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.plans import By
@@ -104,8 +105,10 @@ class Simulation(CoSimEnvironment, RankWork):
         placements: Placements = lambda *_: (),
         *,
         has_priorities: bool = True,
+        remote: RemoteMemory | None = None,
     ) -> None:
         """Be that of a replay. ``held`` jobs are given ``placements``."""
+        self._remote = remote
         if held is not None:
             held.on_arrival = lambda number: self._by_number[number].arrive()
         self._replay, self._topology = replay, topology
@@ -281,7 +284,8 @@ class Simulation(CoSimEnvironment, RankWork):
     def job_number(self) -> int:
         """The job that has a rank on every endpoint: there from when it is first asked for something."""
         endpoints = np.arange(self._topology.num_endpoints, dtype=np.int32)
-        return self._replay.add(driven_info(OWN, endpoints))
+        info = driven_info(OWN, endpoints)
+        return self._replay.add(info if self._remote is None else self._remote.of(info))
 
     def engine_job(self, number: int) -> ReadyJob:
         """A job of the run."""
@@ -316,9 +320,26 @@ class Simulation(CoSimEnvironment, RankWork):
             durations[at] = scaled(own, self._engine.slowness(first + rank))[0]
         return durations
 
-    def number_collective(self, kind: str, size: int, root: int, algorithm: By) -> int:
-        """The number of a kind, size, root and algorithm."""
-        return self._engine.tables.what(kind, size, root, algorithm)
+    def access_ps(self, size: int) -> int:
+        """How long an access to remote memory holds a device.
+
+        Raises
+        ------
+        WorkloadError
+            The scenario has no memory.
+        """
+        if self._remote is None:
+            raise WorkloadError(
+                "ranks access remote memory, but the scenario has no `memory:`",
+                hint="say how it is reached: memory: {kind: per_npu, latency: 1us, rate: 100GB/s}",
+            )
+        return self._remote.duration_ps(size)
+
+    def number_collective(
+        self, kind: str, size: int, root: int, algorithm: By, priority: int | None = None
+    ) -> int:
+        """The number of a kind, size, root, algorithm and priority."""
+        return self._engine.tables.what(kind, size, root, algorithm, priority)
 
     def event_of_job(self, job: int, what: tuple[object, ...]) -> WorkEvent:
         """An event of a job, which is looked at from now on when its iterations end."""

@@ -7,6 +7,11 @@
  */
 #include "kernel.h"
 
+/* Whether a rank is driven: then it has no iterations. */
+static inline bool is_driven(const struct engine *engine, int64_t rank) {
+  return engine->programs[engine->ranks[rank].program].lanes == 0;
+}
+
 static void pass_on(struct engine *engine, int64_t ticket, int64_t job) {
   RESERVE(engine, told, engine->state.num_told + 1);
   engine->told[engine->state.num_told++] = (struct told){(int32_t)ticket, (int32_t)job, NONE, NONE};
@@ -76,14 +81,15 @@ int64_t issue_asked(struct engine *engine, int64_t now, int64_t count) {
  * it is their `occurrence`-th there. */
 int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks, const int64_t *durations,
                   const int32_t *ref, const int32_t *occurrence, int64_t kind, int64_t like, int64_t size,
-                  int64_t what) {
+                  int64_t what, int64_t traits) {
   CATCH_OUT_OF_MEMORY;
   if (engine->state.num_free < count) return NONE;
   int64_t ticket = take_ticket(engine, count);
   engine->state.now = now;
   for (int64_t k = 0; k < count; k++) {
     struct operation one = {.duration = durations[k], .size = size, .kind = (int32_t)kind, .what = (int32_t)what,
-                            .ref = ref[k], .occurrence = occurrence[k], .first = (int32_t)ticket};
+                            .ref = ref[k], .occurrence = occurrence[k], .first = (int32_t)ticket,
+                            .last = (int32_t)traits};
     struct issued said = {durations[k], size, 0, (int32_t)like, NONE, 0};
     issue_on(engine, ranks[k], &one, &said);
   }

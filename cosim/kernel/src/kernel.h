@@ -1283,7 +1283,8 @@ struct rendezvous {
   int32_t what;
   int32_t rank, op; /* of who came first */
   int32_t arrived, left;
-  int32_t next, pad;
+  int32_t next;
+  int32_t traits; /* which of its job its messages have */
 };
 
 /* Messages of one (job, sender, receiver, tag) of which one end is posted; all lack the same one. */
@@ -1536,7 +1537,7 @@ EXPORT int64_t next_engine_instant(const struct engine *engine);
 EXPORT int64_t issue_asked(struct engine *engine, int64_t now, int64_t count);
 EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks,
                          const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
-                         int64_t like, int64_t size, int64_t what);
+                         int64_t like, int64_t size, int64_t what, int64_t traits);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
