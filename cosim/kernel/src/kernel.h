@@ -1390,7 +1390,8 @@ struct rendezvous {
   int32_t what;
   int32_t rank, op; /* of who came first */
   int32_t arrived, left;
-  int32_t next, pad;
+  int32_t next;
+  int32_t traits; /* which of its job its messages have */
 };
 
 /* Messages of one (job, sender, receiver, tag) of which one end is posted; all lack the same one. */
@@ -1439,6 +1440,12 @@ struct ticket {
 struct told {
   int32_t ticket, job;
   int32_t met, position;
+};
+
+/* An operation that a driven rank is to begin; `ref` is its message's binding or port, `traits` the class of it. */
+struct asked {
+  int64_t rank, kind, like, size, ref, traits, peer, tag;
+  int64_t ticket; /* which it is given when it is issued */
 };
 
 /* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
@@ -1565,6 +1572,7 @@ struct engine {
   GROWN(struct ticket, tickets);
   GROWN(struct told, told);
   GROWN(struct issued, issued);
+  COLUMN(struct asked, asked); /* what Python asked for since the loop ran last */
 };
 
 /* Operations that ended, as the columns that results are made of. */
@@ -1633,11 +1641,10 @@ struct first_rows {
 EXPORT int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t columns, int64_t until,
                           int64_t turns);
 EXPORT int64_t next_engine_instant(const struct engine *engine);
-EXPORT int64_t issue_one(struct engine *engine, int64_t now, int64_t rank, int64_t kind, int64_t like, int64_t duration,
-                         int64_t size, int64_t ref, int64_t traits, int64_t peer, int64_t tag);
+EXPORT int64_t issue_asked(struct engine *engine, int64_t now, int64_t count);
 EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks,
                          const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
-                         int64_t like, int64_t size, int64_t what);
+                         int64_t like, int64_t size, int64_t what, int64_t traits);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
