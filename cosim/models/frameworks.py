@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 class MegatronSettings(Spec):
     """What a training job of Megatron-LM can be told."""
 
-    scatter_gather: bool = Field(
-        True, description="between stages, tp ranks send a share each, and gather it at the receiver"
-    )
     blocking_sends: bool = Field(
         False, description="computation waits until what it sent to the next stage has arrived"
     )
@@ -57,9 +54,7 @@ class MegatronSettings(Spec):
         """(field, why) of what so many stages and tensor-parallel ranks don't have."""
         one_stage, whole = "pp is 1: there is one stage", "tp is 1: a layer is whole"
         idle = [
-            ("scatter_gather", one_stage, stages == 1),
             ("blocking_sends", one_stage, stages == 1),
-            ("scatter_gather", whole, tensor_parallel == 1),
             ("synchronous_exchanges", whole, tensor_parallel == 1),
             ("tp_comm_overlap", whole, tensor_parallel == 1),
             ("overlap_input_gradients", whole, tensor_parallel == 1),
