@@ -173,7 +173,7 @@ def fit(jobs: Sequence[MeasuredJob]) -> Fitted:
         raise InputError("no measured jobs to fit to")
     gpu = jobs[0].gpu()
     alone = _fit(jobs, gpu)
-    tried = scripts(jobs, gpu, alone.before.simulated)
+    tried = scripts(jobs, alone.before.simulated)
     name = alone.fitted[0]
     said = tried.said(f"{_told_name(name)} {_told(name, value(alone.gpu, name))}")
     if tried.chosen is not None:

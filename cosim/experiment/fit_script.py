@@ -8,7 +8,7 @@ other, the jobs can't tell them apart, and all are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,10 @@ import numpy as np
 from cosim.errors import InputError
 from cosim.experiment.measured_jobs import F64, MeasuredJob
 from cosim.experiment.scenario import load
-from cosim.gpu.gpus import Gpu
-from cosim.models.catalogue.workload import ModelWorkload
-from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.presets import PRESETS
+from cosim.workload.contract import WorkloadSpec
 
 _WORKLOAD = "jobs[0].workload."
 _SIGMAS, _ALIKE = 2.0, 0.5
-_KINDS = {"pytorch": PyTorch, "megatron": Megatron}
 
 
 @dataclass(frozen=True)
@@ -79,22 +75,24 @@ class Scripts:
         )
 
 
-def scripts(jobs: Sequence[MeasuredJob], gpu: Gpu, times: Sequence[float]) -> Scripts:
+def scripts(jobs: Sequence[MeasuredJob], times: Sequence[float]) -> Scripts:
     """Try presets and kernels, where the jobs' ``times`` here, seconds, are further off than the GPU's error.
 
-    Nothing is tried for jobs that were traced, whose kernels tell, or that aren't trainings of the catalogue.
+    Nothing is tried for jobs that were traced, whose kernels tell, or whose error isn't known. The first
+    job's scripts are all jobs'.
     """
-    specs = [load(job.scenario, job.settings).jobs[0].workload for job in jobs]
-    stated = [one for one in specs if isinstance(one, ModelWorkload) and one.task == "training"]
     off = _logs(jobs, times)
     before = Scripts(float(np.expm1(off.mean())))
-    if len(stated) < len(jobs) or any(job.measured.kernels for job in jobs):
+    spec = load(jobs[0].scenario, jobs[0].settings)
+    workload = spec.jobs[0].workload
+    if not isinstance(workload, WorkloadSpec) or any(job.measured.kernels for job in jobs):
         return before
-    sigma = float(np.hypot(*gpu.error(stated[0].dtype, experts=stated[0].model.is_uneven())))
-    if _rms(off) <= _SIGMAS * sigma:
+    error = workload.build(spec.context).error
+    sigma = 0.0 if error is None else float(np.hypot(*error))
+    if error is None or _rms(off) <= _SIGMAS * sigma:
         return before
     tried = []
-    for setting, value in _candidates(stated[0]):
+    for setting, value in workload.other_scripts():
         given = {_WORKLOAD + setting: value}
         try:
             took = [replace(job, settings={**job.settings, **given}).simulate() for job in jobs]
@@ -105,21 +103,6 @@ def scripts(jobs: Sequence[MeasuredJob], gpu: Gpu, times: Sequence[float]) -> Sc
             tried.append(Script(setting, value, float(np.expm1(left.mean())), _rms(left) / sigma))
     tried.sort(key=lambda one: one.sigmas)
     return replace(before, found=tuple(one for one in tried if one.sigmas <= tried[0].sigmas + _ALIKE))
-
-
-def _candidates(spec: ModelWorkload) -> Iterator[tuple[str, str]]:
-    """Settings that the scenario doesn't give, and other values of each."""
-    given = spec.model_fields_set
-    if spec.preset is None:
-        for name, preset in PRESETS.items():
-            if not preset.serves and isinstance(spec.framework, _KINDS[preset.framework["kind"]]):
-                yield "preset", name
-    if "attention" not in given:
-        yield from (("attention", one) for one in ("flash", "flash2", "triton") if one != spec.attends)
-    if "recompute" not in given:
-        yield from (("recompute", one) for one in ("selective", "full"))
-    if isinstance(spec.framework, PyTorch) and "norm" not in spec.framework.model_fields_set:
-        yield "framework.norm", "fused"
 
 
 def _logs(jobs: Sequence[MeasuredJob], times: Sequence[float]) -> F64:

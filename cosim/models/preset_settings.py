@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from cosim.gpu.catalogue import read
+from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.presets import ENGINE, OUTSIDE, PRESETS, PresetName
 from cosim.spec import Spec
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
+    from cosim.models.contract import Framework
+
+
+def presets_of(framework: Framework) -> Iterator[PresetName]:
+    """Of scripts that train in a framework."""
+    kinds = {"pytorch": PyTorch, "megatron": Megatron}
+    for name, preset in PRESETS.items():
+        if not preset.serves and type(framework) is kinds[preset.framework["kind"]]:
+            yield name
 
 
 def unchanged(name: PresetName, workload: ModelWorkload) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,10 +24,10 @@ from cosim.models.catalogue.fits import divides
 from cosim.models.catalogue.memory import Memory
 from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
 from cosim.models.contract import Framework, Model
-from cosim.models.frameworks import Megatron
+from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
 from cosim.models.offload import Offload, offloaded
-from cosim.models.preset_settings import said_of, unchanged, widened
+from cosim.models.preset_settings import presets_of, said_of, unchanged, widened
 from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
 from cosim.registry import Named
@@ -182,6 +183,21 @@ class ModelWorkload(TrainedWorkload):
             raise ValueError(f"{name} is of training; {self.task} has no gradients")
         if self.sharded_optimizer or self.parallel.fsdp > 1:
             raise ValueError(f"{name} needs whole replicas: without sharded_optimizer and fsdp")
+
+    def other_scripts(self) -> Iterator[tuple[str, str]]:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`: presets, attention, recomputation, norms."""
+        if self.task != "training":
+            return
+        given = self.model_fields_set
+        if self.preset is None:
+            yield from (("preset", name) for name in presets_of(self.framework))
+        if "attention" not in given:
+            fused: tuple[Attention, ...] = ("flash", "flash2", "triton")
+            yield from (("attention", one) for one in fused if one != self.attends)
+        if "recompute" not in given:
+            yield from (("recompute", one) for one in ("selective", "full"))
+        if isinstance(self.framework, PyTorch) and "norm" not in self.framework.model_fields_set:
+            yield "framework.norm", "fused"
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of what this job doesn't have."""
