@@ -40,7 +40,7 @@ def test_a_capture_of_ns3_has_the_bytes_and_the_period_of_its_ring(tmp_path: Pat
     said = run_alone("\n".join(ring(tmp_path / "ring")) + "\n")
     assert said["completions"] == ITERATIONS * 2 * (RANKS - 1) * RANKS
     for rank in range(RANKS):
-        found = analyse_capture(read_capture(tmp_path / f"ring-{rank}-0.pcap"))
+        found = analyse_capture(read_capture(tmp_path / f"ring-{rank}-1.pcap"))
         sent = sorted(found.pairs[:, 2].tolist())[-2:]  # its own, and its left neighbour's
         assert sent == pytest.approx([ITERATIONS * 2 * (RANKS - 1) * CHUNK] * 2, rel=0.03)
         assert found.parts[0].periods[0].period_ps == pytest.approx(EVERY_PS, rel=0.01)

@@ -1,13 +1,13 @@
 """Traces and fabrics that other projects publish, each beside an answer that cosim had no part in.
 
 ``python -m tests.validation.public_traces FOLDER`` reads every Kineto trace (``.json``, ``.json.gz``), every
-``.topo`` of htsim and every ``.txt`` of HPCC's form below FOLDER,
-such as a checkout of Holistic Trace Analysis, csg-htsim or conweave-ns3. Nothing of them lies in this repository.
+``.topo`` of htsim and every ``.txt`` of HPCC's form below FOLDER, such as a checkout of Holistic Trace
+Analysis, csg-htsim or conweave-ns3. Nothing of them lies in this repository.
 
 - Each step of a trace is replayed with ``collectives: measured``. :func:`measured_steps` says how long it
   took, from the plain JSON: from its begin, or the end of the GPU work launched before, until its end, or the
   end of the last work that it launched. Both lie within 1 %, or the page has a doubt.
-- A fabric's endpoints, switches and cables are counted: from HPCC's first line, from the ports of htsim's tiers.
+- A fabric's endpoints, switches and cables are counted: from HPCC's first line, from htsim's ports of tiers.
 
 It says nothing of predictions: durations are the trace's own.
 """
@@ -109,12 +109,11 @@ def _judged(name: str, took: float, path: Path, step: int | None, ranks: int) ->
 
 def tried_trace(path: Path) -> Iterator[Tried]:
     """Each step of a Kineto trace; nothing for JSON that is none."""
-    opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-    with opened as file:
-        try:
-            trace = json.load(file)
-        except (ValueError, EOFError, OSError):
-            return
+    raw = path.read_bytes()
+    try:
+        trace = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    except (ValueError, EOFError, OSError):
+        return
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         return
     ranks = trace.get("distributedInfo", {}).get("world_size") or 1
@@ -163,7 +162,8 @@ def tried_topology(path: Path) -> Iterator[Tried]:
     except CosimError as error:
         yield Tried(path.name, said, str(error).splitlines()[0][-60:], "refused")
         return
-    ours = f"{made.num_endpoints} endpoints, {made.num_nodes - made.num_endpoints} switches, {made.num_links // 2} cables"
+    switches = made.num_nodes - made.num_endpoints
+    ours = f"{made.num_endpoints} endpoints, {switches} switches, {made.num_links // 2} cables"
     yield Tried(path.name, said, ours, "right" if ours == said else "wrong")
 
 
