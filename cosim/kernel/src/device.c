@@ -215,33 +215,46 @@ static void ask(struct core *core, struct device *device, int64_t work_at) {
   push_train(core, device, train->head, at);
 }
 
+enum { MERGED_WORK = 2 };
+
+/* The kind of a message's workgroups. */
+static inline int64_t kind_of(const struct device_flow *flow) {
+  return flow->flags & DEVICE_MERGED ? MERGED_WORK : is_get(flow);
+}
+
+/* Whether a unit has no room for another train of a kind; merged lines are counted by the row that isn't merged. */
+static inline bool is_full(const struct device_shape *shape, const struct device_unit *unit, int64_t kind) {
+  return kind != MERGED_WORK && unit->out[kind] > 0 && unit->out[kind] + shape->unroll > shape->outstanding;
+}
+
+/* Whether none of a unit's workgroups may ask. */
+static inline bool waits_for_room(const struct device_shape *shape, const struct device_unit *unit) {
+  return (unit->works[0] == 0 || is_full(shape, unit, 0)) && (unit->works[1] == 0 || is_full(shape, unit, 1)) &&
+         unit->works[MERGED_WORK] == 0;
+}
+
 /* A unit's workgroups ask as long as lines may be in flight: in turn (fair), or the first as long as it may. */
 static void let_ask(struct core *core, struct device *device, int64_t unit_at) {
   const struct device_shape *shape = &device->shape;
   struct device_unit *unit = &device->units[unit_at];
-  int64_t tried = 0, count = 0;
-  if (unit->last == NONE) return;
-  for (int64_t at = device->works[unit->last].after;; at = device->works[at].after) {
-    count++;
-    if (at == unit->last) break;
-  }
   int64_t before = unit->last;
-  while (tried < count) {
+  for (int64_t tried = 0; tried < unit->works[0] + unit->works[1] + unit->works[MERGED_WORK];) {
+    if (waits_for_room(shape, unit)) return;
     int64_t at = device->works[before].after;
     struct device_work *work = &device->works[at];
     const struct device_flow *flow = &device->flows[work->flow];
     int64_t lines = least(shape->unroll, flow->lines - work->next * shape->unroll);
-    int64_t out = flow->flags & DEVICE_MERGED ? 0 : unit->out[is_get(flow)];
-    if ((out > 0 && out + lines > shape->outstanding) || (work->out > 0 && work->out + lines > shape->window)) {
+    if (is_full(shape, unit, kind_of(flow)) || (work->out > 0 && work->out + lines > shape->window)) {
       before = at;
       tried++;
       continue;
     }
     ask(core, device, at);
     work = &device->works[at];
+    flow = &device->flows[work->flow];
     tried = 0;
-    if (work->next >= device->flows[work->flow].trains) { /* it has asked for all */
-      count--;
+    if (work->next >= flow->trains) { /* it has asked for all */
+      unit->works[kind_of(flow)]--;
       if (before == at) {
         unit->last = NONE;
         return;
@@ -297,6 +310,7 @@ static void place_works(struct core *core, struct device *device, int64_t flow_a
       device->works[unit->last].after = (int32_t)at;
     }
     unit->last = (int32_t)at;
+    unit->works[kind_of(&device->flows[flow_at])]++;
   }
   for (int64_t k = 0; k < least(works, shape->units); k++)
     let_ask(core, device, from * shape->units + (first + k) % shape->units);

@@ -366,7 +366,8 @@ struct device_station {
 /* A unit's workgroups that have something to ask for: a ring, of which `last` is the last one. */
 struct device_unit {
   int64_t out[2]; /* lines in flight: stored, and asked for */
-  int32_t last, pad;
+  int32_t works[3]; /* of the ring: those that store, that ask, and whose lines are merged */
+  int32_t last;
 };
 
 /* A workgroup's part of a message: trains `next`, next + step ... below the message's number of them. */
