@@ -784,6 +784,7 @@ struct congestion_settings {
   int64_t payload; /* of those, bytes of a message */
   double slope, intercept; /* they give the gain (MLTCP) */
   double least_rto; /* the least timeout, ps */
+  double tolerance; /* how far a rate may be off before it is worked out anew, in proportion; 0: not at all */
   int64_t num_states; /* columns that the control has */
   int64_t gives_rate; /* a control says a rate, not a window */
   int64_t paced; /* a window is spread over the round trip */
@@ -836,7 +837,7 @@ struct connection {
   int64_t lost_since; /* when losses were counted last */
   double debt; /* lost bytes that its control was told of in no whole packet yet */
   int32_t flow, tail; /* the flow under way, and the last one that waits; NONE: none is */
-  int32_t pad;
+  int32_t stride; /* so many rounds are to be taken at once, where there is a tolerance */
   int32_t job;
   int16_t known; /* its control has said something */
   int16_t uneven; /* its rate changed in the midst of its round */
@@ -846,7 +847,7 @@ struct connection {
   double weight;
   int64_t salt; /* what its random numbers come from */
   int64_t counted; /* bytes of its flow that links have counted */
-  int64_t period; /* while it rests: of its rounds, of which the first would end at `ends` */
+  int64_t period; /* of its rounds, where several are taken at once, or while it rests: then the first would end at `ends` */
   int64_t ends;
   int64_t hops; /* links of the longest of its paths */
   int64_t arrived; /* nothing of it arrives before */
@@ -942,7 +943,8 @@ struct port_link {
   int64_t nominal; /* the capacity that it was built with */
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
   int64_t taken; /* and what those take who are, bits/s */
-  int64_t pad;
+  int64_t told; /* the level of its own connections when all of them were told */
+  int64_t loop; /* bits/s that a class's credit lets through, where the other end grants some; else NEVER */
 };
 
 /* Flows that have to go by a link: they aren't complete before it can have brought them. */
@@ -1037,6 +1039,8 @@ typedef void (*control_kernel)(int64_t n, struct control_row *rows, struct hop_s
 /* What a control had said and remembered before it was asked. */
 struct answer_before {
   double window, rate;
+  double rounds; /* that have ended together, and about which it was not asked yet */
+  double low, high; /* answers between them hardly move what is sent */
   double state[8]; /* MOST_STATES of them */
 };
 
@@ -1392,7 +1396,8 @@ struct rendezvous {
   int32_t what;
   int32_t rank, op; /* of who came first */
   int32_t arrived, left;
-  int32_t next, pad;
+  int32_t next;
+  int32_t traits; /* which of its job its messages have */
 };
 
 /* Messages of one (job, sender, receiver, tag) of which one end is posted; all lack the same one. */
@@ -1441,6 +1446,12 @@ struct ticket {
 struct told {
   int32_t ticket, job;
   int32_t met, position;
+};
+
+/* An operation that a driven rank is to begin; `ref` is its message's binding or port, `traits` the class of it. */
+struct asked {
+  int64_t rank, kind, like, size, ref, traits, peer, tag;
+  int64_t ticket; /* which it is given when it is issued */
 };
 
 /* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
@@ -1567,6 +1578,7 @@ struct engine {
   GROWN(struct ticket, tickets);
   GROWN(struct told, told);
   GROWN(struct issued, issued);
+  COLUMN(struct asked, asked); /* what Python asked for since the loop ran last */
 };
 
 /* Operations that ended, as the columns that results are made of. */
@@ -1635,11 +1647,10 @@ struct first_rows {
 EXPORT int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t columns, int64_t until,
                           int64_t turns);
 EXPORT int64_t next_engine_instant(const struct engine *engine);
-EXPORT int64_t issue_one(struct engine *engine, int64_t now, int64_t rank, int64_t kind, int64_t like, int64_t duration,
-                         int64_t size, int64_t ref, int64_t traits, int64_t peer, int64_t tag);
+EXPORT int64_t issue_asked(struct engine *engine, int64_t now, int64_t count);
 EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks,
                          const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
-                         int64_t like, int64_t size, int64_t what);
+                         int64_t like, int64_t size, int64_t what, int64_t traits);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
@@ -1658,6 +1669,45 @@ EXPORT void write_ranks(struct engine *engine, int64_t job, int64_t program0, in
 EXPORT void write_ports(struct engine *engine, struct table_columns *source, struct meetings *found, int64_t rank0,
                         int64_t channel0, int64_t rendezvous, int64_t *counts);
 EXPORT int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows, int64_t all);
+
+/* -- prepared.c: many runs that begin in one state ------------------------------------------------------------------ */
+
+/* How something of a container is copied: words of it; an array of a fixed length; or a GROWN column. */
+enum copy_kind { COPY_WORDS, COPY_ARRAY, COPY_GROWN };
+
+/* Where that is in the state that runs begin in, and in the one that they run on: the words themselves, or those that
+ * have a column's address. `size`: bytes of it, of a GROWN column those of a row. */
+struct copied_part {
+  int64_t from, to, size, kind;
+};
+
+/* A number that runs differ in: where its column's address is, and how many bytes on it lies. */
+struct run_place {
+  int64_t column, offset;
+};
+
+/* What came of a run. `status`: DONE, UNFINISHED, or what only Python could have answered. */
+struct run_outcome {
+  int64_t status;
+  int64_t end; /* of its last operation */
+  int64_t messages;
+  uint64_t digest[2];
+};
+
+enum run_status { UNFINISHED = -1 }; /* a rank, or a message, waits for what doesn't come */
+
+struct prepared {
+  struct engine *engine; /* that runs run on, with the network's loop, core and columns */
+  int64_t loop, core, columns;
+  COLUMN(struct copied_part, copied);
+  COLUMN(struct run_place, places);
+  GRID(int64_t, numbers); /* [runs, places], bit by bit */
+  GRID(int64_t, starts); /* [runs, jobs] */
+  GRID(int64_t, ends); /* [runs, iterations of all jobs]: when each has ended on all ranks */
+  COLUMN(struct run_outcome, outcomes); /* by run */
+};
+
+EXPORT int64_t run_prepared(struct prepared *prepared, int64_t first, int64_t count);
 
 /* -- prover.c, routing.c and other loops that Python calls ------------------------------------------------------ */
 
