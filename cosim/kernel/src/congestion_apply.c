@@ -188,7 +188,11 @@ static bool hardly_shares_otherwise(struct congestion_state *fluid, struct port 
     *level -= slack;
     return false;
   }
-  return *level - port->level <= slack;
+  struct port_link *link = &fluid->links[port->link];
+  if (*level - port->level <= slack) return true;
+  if (fluid->counts.num_classes > 1 || (*level - link->told) * ALIKE > link->told) return false;
+  port->level = *level;
+  return true;
 }
 
 /* Share a host's own port among what wants to begin there, class by class. */
@@ -210,7 +214,7 @@ static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t
     }
     if (level == port->level || hardly_shares_otherwise(fluid, port, &level)) continue;
     int64_t above = least(level, port->level);
-    port->level = level;
+    port->level = fluid->links[link].told = level;
     change_own(fluid, p, above, now);
   }
 }
