@@ -30,6 +30,7 @@ static inline int64_t on_grid(double time, int64_t grid, int64_t now) {
 static void wake(struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
   one->asleep = 0;
+  one->stride = least(one->stride, 1);
   fluid->counts.num_asleep--;
   one->due = one->ends;
   fluid->counts.open = 1;
