@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.columns import NONE, EngineColumns
+from cosim.engine.columns import NONE, EngineColumns, place
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.groups import BoundTable, Groups
 from cosim.engine.held_signals import held_signals
@@ -31,6 +31,7 @@ _FEWEST_TURNS, _FIRST_TURNS, _MOST_TURNS = 1 << 4, 1 << 12, 1 << 22
 """Turns of the loop and the network's between two stops: as many as take _PAUSE_S, about."""
 _PAUSE_S = 0.05
 _NO_FLOWS = flat_table([], [], [])
+_NOW, _GRANTED, _HOLD, _TOLD = map(place, ("now", "granted", "hold", "num_told"))
 
 
 class Asked(NamedTuple):
@@ -92,17 +93,21 @@ class Engine:
     @property
     def now_ps(self) -> int:
         """The instant that is, or was, looked at."""
-        return int(self.columns.scalars["now"])
+        return self.columns.state_words[_NOW]
 
     @property
     def granted_ps(self) -> int:
         """How far the network has gone."""
-        return int(self.columns.scalars["granted"])
+        return self.columns.state_words[_GRANTED]
 
     @property
     def num_advances(self) -> int:
         """How often the network was asked."""
         return int(self.columns.scalars["num_advances"])
+
+    def hold_at(self, time_ps: int) -> None:
+        """Have it stop at an instant when what ends there has ended, before anything is started."""
+        self.columns.state_words[_HOLD] = time_ps
 
     @property
     def ops_done(self) -> int:
@@ -203,7 +208,8 @@ class Engine:
     def run(self, until: int) -> Iterator[None]:
         """Run every instant up to ``until``, and the network up to just after it; stops now and then.
 
-        Of the instant ``hold``, or where somebody has to be told, what ends ends, and nothing is started.
+        Of the instant of :meth:`hold_at`, or where somebody has to be told, what ends ends, and nothing is
+        started.
 
         Raises
         ------
@@ -249,8 +255,8 @@ class Engine:
         return True
 
     def _tell(self) -> None:
-        scalars = self.columns.scalars
-        count, scalars["num_told"], scalars["hold"] = int(scalars["num_told"]), 0, NONE
+        words = self.columns.state_words
+        count, words[_TOLD], words[_HOLD] = words[_TOLD], 0, NONE
         if count:
             self.on_told(self.columns.told[:count])
 
@@ -433,6 +439,7 @@ class Engine:
             f"{theirs.size_bytes} bytes, root {theirs.root}\n"
             f"  rank {number}: op {self.number_of(rank, op)} {mine.name!r}: {mine.collective} of "
             f"{mine.size_bytes} bytes, root {mine.root}"
+            f"{', by another algorithm or of another priority' * (mine == theirs)}"
         )
 
     def _too_early(self) -> NoReturn:
