@@ -41,9 +41,11 @@ def make_folder(directory: str | Path) -> Path:
     if not str(directory):
         raise InputError("the folder to write to has no name", hint="name one: --out runs/first")
     target = Path(directory)
-    if target.exists() and not target.is_dir():
-        raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
     try:
+        if target.exists() and not target.is_dir():
+            raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
+        if target.is_symlink() and not target.exists():
+            raise InputError("is a link that leads nowhere", location=Location(str(target)))
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=target):
             pass
@@ -201,6 +203,7 @@ def written_whole(target: Path, names: Iterable[str]) -> Iterator[Path]:
             part.mkdir()
             yield part
             new = files_below(part)
+            _need_no_folders_place(target, new)
             gone = sorted(set(owned) & files_of(target) - set(new))
             _write(target / SWAP, {"part": part.name, "files": new, "gone": gone})
         except BaseException:
@@ -214,6 +217,19 @@ def written_whole(target: Path, names: Iterable[str]) -> Iterator[Path]:
         if error.location is None or not error.location.file.startswith(str(part)):
             raise
         raise InputError(error.message, location=Location(str(target)), hint=error.hint) from error
+
+
+def _need_no_folders_place(target: Path, names: Iterable[str]) -> None:
+    """Refuse new files that can't come to their places: a swap that has begun has to end."""
+    for name in names:
+        place = target / name
+        above = (one for one in place.parents if one.is_relative_to(target))
+        if place.is_dir() or any(one.exists() and not one.is_dir() for one in above):
+            raise InputError(
+                "is in the way of the results, which have a file there",
+                location=Location(str(place)),
+                hint="move it, or write to another folder",
+            )
 
 
 def _end_swap(target: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,78 @@ def test_an_unfinished_run_that_was_edited_is_refused(tmp_path: Path, text: str)
     (tmp_path / "unfinished.json").write_text(text)
     with pytest.raises(InputError, match="no unfinished run here"):
         cosim.run(resume=tmp_path)
+
+
+def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "elsewhere")
+    for name, why in {
+        "file": "is a file",
+        "file/below": "Not a directory",
+        "loop": "a link that leads nowhere",
+        "nowhere": "a link that leads nowhere",
+        "x" * 300: "File name too long",
+    }.items():
+        with pytest.raises(InputError, match=why):
+            cosim.run(SCENARIO, out=tmp_path / name)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    cosim.run(SCENARIO, out=tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert files(tmp_path / "real") == FILES
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_where_a_result_would_be_stays(tmp_path: Path, overwrite: bool) -> None:
+    cosim.run(SCENARIO, out=tmp_path)
+    (tmp_path / "summary.json").unlink()
+    (tmp_path / "summary.json").mkdir()
+    (tmp_path / "summary.json" / "mine").touch()
+    with pytest.raises(InputError, match="in the way of the results"):
+        cosim.run(SCENARIO, out=tmp_path, overwrite=overwrite)
+    assert (tmp_path / "summary.json" / "mine").exists()
+    (tmp_path / "summary.json").rename(tmp_path / "other")
+    cosim.run(SCENARIO, out=tmp_path)
+    assert files(tmp_path) == sorted([*FILES, "other"])
+
+
+def test_where_nothing_can_be_renamed_over_the_older_run_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, replace = cosim.run(SCENARIO, out=tmp_path), os.replace
+
+    def not_over(source: str | Path, target: str | Path) -> None:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", not_over)
+        for folder in (tmp_path, tmp_path / "new"):
+            with pytest.raises(InputError, match="can't write the run: File exists"):
+                cosim.run(SCENARIO, {"jobs[0].iterations": 2}, out=folder)
+    assert cosim.load_run(tmp_path).digest == first.digest
+    assert files(tmp_path) == sorted([*FILES, "new"])
+    assert not files(tmp_path / "new")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_folder_is_refused_in_a_line() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        out = Path(place) / "out"
+        first = cosim.run(SCENARIO, out=out)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(InputError, match="Permission denied"):
+                cosim.run(SCENARIO, {"jobs[0].iterations": 2}, out=out)
+            assert cosim.load_run(out).digest == first.digest
+        finally:
+            os.seteuid(0)
+        assert cosim.load_run(out).digest == first.digest
+        assert files(out) == FILES
