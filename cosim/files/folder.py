@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location
-from cosim.files.lock import try_lock
+from cosim.files.lock import held_folder
 
 MANIFEST = ".cosim-files.json"
 """Names of the files in a folder that are cosim's."""
@@ -87,9 +87,8 @@ def claimed(
         The folder can't be written to, another run writes to it, or a file there would be lost.
     """
     target = make_folder(directory)
-    handle = os.open(target, os.O_RDONLY)
-    try:
-        if not try_lock(handle):
+    with held_folder(target) as held:
+        if not held:
             raise InputError("another run writes to this folder", location=Location(str(target)))
         try:
             _end_swap(target)
@@ -100,8 +99,6 @@ def claimed(
         if not overwrite:
             keep_others(target, names)
         yield target
-    finally:
-        os.close(handle)
 
 
 def _keep_inputs(target: Path, names: list[str], inputs: Iterable[str | Path]) -> None:
@@ -259,10 +256,6 @@ def settle(directory: str | Path) -> None:
     target = Path(directory)
     if "files" not in _read(target / SWAP):
         return
-    with suppress(OSError):  # read-only: the files are read as they are
-        handle = os.open(target, os.O_RDONLY)
-        try:
-            if try_lock(handle):
-                _end_swap(target)
-        finally:
-            os.close(handle)
+    with suppress(OSError), held_folder(target) as held:  # read-only: the files are read as they are
+        if held:
+            _end_swap(target)

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError, SimulationError
+from cosim.files import lock
 from cosim.files.folder import MANIFEST, SWAP, claimed, files_of, settle, written_whole
 
 SCENARIO = """
@@ -307,3 +309,33 @@ def test_another_users_folder_is_refused_in_a_line() -> None:
             os.seteuid(0)
         assert cosim.load_run(out).digest == first.digest
         assert files(out) == FILES
+
+
+def test_a_folder_that_another_machine_shares_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux keeps a folder's own lock to the machine: without it, the byte of a file still holds."""
+    monkeypatch.setattr(lock, "try_lock", lambda handle: True)
+    cosim.run(SCENARIO, out=tmp_path)
+    command = [sys.executable, "-c", _OTHER, str(tmp_path)]
+    with claimed(tmp_path):
+        other = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert "another run writes to this folder" in other.stdout, other.stderr
+    assert not (tmp_path / lock.LOCK_FILE).exists()
+    (tmp_path / lock.LOCK_FILE).touch()  # of one that died
+    assert "None" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert not (tmp_path / lock.LOCK_FILE).exists()
+    assert files(tmp_path) == FILES
+
+
+_OTHER = """
+import sys
+from cosim.errors import InputError
+from cosim.files import folder, lock
+lock.try_lock = lambda handle: True
+try:
+    with folder.claimed(sys.argv[1]):
+        print(None)
+except InputError as error:
+    print(error)
+"""
