@@ -315,7 +315,7 @@ def test_a_folder_that_another_machine_shares_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux keeps a folder's own lock to the machine: without it, the byte of a file still holds."""
-    monkeypatch.setattr(lock, "try_lock", lambda handle: True)
+    monkeypatch.setattr(lock, "try_lock", lambda _: True)
     cosim.run(SCENARIO, out=tmp_path)
     command = [sys.executable, "-c", _OTHER, str(tmp_path)]
     with claimed(tmp_path):

@@ -1,4 +1,4 @@
-"""``python -m tests.experiment.executors.kills [TRIES]``: sweeps on Dask whose processes are killed by SIGKILL.
+"""``python -m tests.experiment.executors.kills [TRIES]``: sweeps on Dask whose processes are killed.
 
 In turns the worker, the scheduler and the client of a sweep of 12 runs are killed after 1 to 11 runs have
 begun. The sweep has to end whole, or the same command has to, without running again what was kept.
