@@ -46,6 +46,7 @@ class PortSettings:
     least_rto_ps: int = 500_000_000
     rest: bool = True
     headers: bool = True
+    tolerance: float = 0.0
     credits: Credits | None = None
 
 
@@ -87,6 +88,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
     found["credits"] = control.credits
     found["num_states"] = state_width(control)
     found["least_rto"] = ports.least_rto_ps
+    found["tolerance"] = ports.tolerance
     found["scaled"] = scaling != (0.0, 1.0) and not control.scales_itself
     return found
 

@@ -184,13 +184,13 @@ class CongestionNetwork(CompiledNetwork):
                 f"rates from {low} to {high} are modelled"
             )
 
-    def _check_round_trips(self, conns: NDArray[Any], ends: NDArray[Any]) -> None:
+    def _check_round_trips(self, conns: NDArray[Any], ends: NDArray[Any], control: Control) -> None:
         """Refuse paths that the control would take for a queue."""
         hops, number = np.unique(conns["hops"], return_inverse=True)
-        longest = np.array([self._control.longest_rtt_ps(one) for one in hops.tolist()])
+        longest = np.array([control.longest_rtt_ps(one) for one in hops.tolist()])
         for conn in np.flatnonzero(conns["base"] > longest[number])[:1].tolist():
             names, (_, src, dst, _) = self._topology.node_names, ends[conn].tolist()
-            kind = type(self._control)
+            kind = type(control)
             name = name_of("cosim.controls", kind) or kind.__name__
             most, bare = (format_time(round(ps)) for ps in (longest[number[conn]], conns["base"][conn]))
             raise NetworkError(
@@ -232,7 +232,7 @@ class CongestionNetwork(CompiledNetwork):
         fluid.strands["part"][own] = fluid.strands["listed"][own] = 1
         strands = fluid.strands[own]
         mine["strand"], mine["hops"], mine["base"] = own, strands["hops"], strands["base"]
-        self._check_round_trips(mine, ends[row])
+        self._check_round_trips(mine, ends[row], self._control)
         has = strands["hops"] > 0
         leads = fluid.hops["link"][strands["hop"][has]]
         mine["line"][has] = np.floor(self._rate[leads])
@@ -342,6 +342,12 @@ class CongestionNetwork(CompiledNetwork):
         # A link that changes, if only to the rate that it has, wakes all whose updates are left out there.
         rates = fluid.links["capacity"].tolist()
         super().change([LinkChange(now_ps, link, float(rate)) for link, rate in enumerate(rates)])
+
+    def parameters_with(self, values: Mapping[str, Any]) -> F64:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        control = tuned(self._control, values, self._ports, self._topology)
+        self._check_round_trips(self._fluid.conns[: self._conns_used], self._ends, control)
+        return np.array(control.parameters(), np.float64)
 
     @property
     def columns(self) -> CongestionState:

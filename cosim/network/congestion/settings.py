@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from cosim.context import Context
 from cosim.doubts import Doubt
@@ -17,6 +17,23 @@ from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.graph import Topology
 from cosim.units import format_size
+
+
+def _parse_share(value: object) -> object:
+    """``1%`` and ``0.01`` are the same."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text.endswith("%"):
+        raise ValueError(f"{value!r} is neither exact nor a share, such as 1%")
+    try:
+        return float(text[:-1]) / 100
+    except ValueError:
+        raise ValueError(f"{value!r} is neither exact nor a share, such as 1%") from None
+
+
+Share = Annotated[float, BeforeValidator(_parse_share), Field(ge=0.001, le=0.1)]
+"""A part of something, which may be written in per cent."""
 
 
 class Congestion(NetworkSpec):
@@ -69,6 +86,11 @@ class Congestion(NetworkSpec):
         description="least timeout, where packets sent again were lost again",
     )
     balancer: BalancerName = balancer_field()
+    accuracy: Literal["exact"] | Share = Field(
+        "exact",
+        description="how far times may be off where several rounds are taken at once, as `1%`; exact: every "
+        "round is worked out",
+    )
     rest: bool = Field(
         True,
         description="leave out updates that change nothing; without, slower, and the same to the picosecond",
@@ -185,6 +207,7 @@ class Congestion(NetworkSpec):
                 queues_at_bps=self.queues_at,
                 least_rto_ps=self.rto,
                 rest=self.rest,
+                tolerance=0.0 if self.accuracy == "exact" else self.accuracy,
             ),
             self.balancer,
         )
