@@ -52,13 +52,13 @@ Seam::GiveRouteChange(int64_t time, std::vector<uint32_t> dead)
 void
 Seam::ChangeLink(int64_t /*time*/, uint32_t /*link*/, double /*rate_bps*/)
 {
-    throw SessionError("FEATURE_MISSING", "links don't change while it runs", {{"feature", "FEATURE_LIVE_CHANGES"}});
+    throw SessionError("STATE", "links don't change while it runs");
 }
 
 void
 Seam::ChangeRoutes(int64_t /*time*/, std::vector<uint32_t> /*dead*/)
 {
-    throw SessionError("FEATURE_MISSING", "routes don't change while it runs", {{"feature", "FEATURE_LIVE_CHANGES"}});
+    throw SessionError("STATE", "routes don't change while it runs");
 }
 
 void

@@ -1,6 +1,6 @@
 """What processes cost: ``python -m tests.benchmarks.processes [MESSAGES]``, a million by default.
 
-CPU seconds of so many transfers, each waited for by a process, by one process (each at an instant of its own),
+CPU seconds of so many transfers, each waited for by a process: by one (each at an instant of its own),
 by 1,000 and by 10,000; the peak of memory so far; and CPU milliseconds of the quickstart, opened for
 processes of which there are none, and run as ever.
 """

@@ -32,11 +32,11 @@ class Fabric
     /// A link changes, or what routing knows to be dead, at a time that is not before now. Throws SessionError (INVALID_FLOWS).
     virtual void ChangeLink(const LinkEvent& /*event*/)
     {
-        throw SessionError("FEATURE_MISSING", "links don't change while it runs", {{"feature", "FEATURE_LIVE_CHANGES"}});
+        throw SessionError("STATE", "links don't change while it runs");
     }
     virtual void ChangeRoutes(int64_t /*time*/, std::vector<uint32_t> /*dead*/)
     {
-        throw SessionError("FEATURE_MISSING", "routes don't change while it runs", {{"feature", "FEATURE_LIVE_CHANGES"}});
+        throw SessionError("STATE", "routes don't change while it runs");
     }
     /// The number of a job's connection; made when first asked for. Throws SessionError (NO_PATH).
     virtual uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) = 0;
