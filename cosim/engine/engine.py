@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,17 @@ _NO_FLOWS = flat_table([], [], [])
 _NOW, _GRANTED, _HOLD, _TOLD = map(place, ("now", "granted", "hold", "num_told"))
 
 
+class Asked(NamedTuple):
+    """What the loop stopped for: ``status``; the rank and operation that were to start, and the turn of its
+    group; of NEED_TRAITS ``rank`` is the number of the traits.
+    """
+
+    status: int
+    rank: int
+    op: int = 0
+    turn: int = 0
+
+
 class Engine:
     """All jobs of a run. Times are picoseconds, ranks are numbered through all jobs."""
 
@@ -58,13 +69,15 @@ class Engine:
         """Says when it is, for what is issued now."""
         self.has_told = False
         """Whether it stopped last because somebody was to be told."""
+        self.asked: list[Asked] | None = None
+        """What the loop asked, where somebody wants to know."""
         self._answers: dict[int, Callable[[], None]] = {
             kernel.PAUSED: self._pause,
             kernel.ASK_NETWORK: self._ask_network,
             kernel.NEED_TRAITS: self._name_next_traits,
             kernel.NEED_PACE: self._pace,
             kernel.NEED_GROUP: lambda: self.groups.look_up(*self._starting()),
-            kernel.NEED_PLAN: lambda: self.groups.plan(*self._starting()),
+            kernel.NEED_PLAN: self._plan,
             kernel.NEED_START: self._ask_director,
             kernel.NEED_ACCESS: lambda: self.groups.bind_access(*self._starting()),
             kernel.NO_PEER: self._no_peer,
@@ -212,12 +225,34 @@ class Engine:
                 self._tell()
                 return
             yield
+            if self.asked is not None and status != kernel.PAUSED:
+                self.asked.append(self._asked(status))
             answer = self._answers.get(status)
             if answer is None:
                 assert self._inside is not None
                 self._inside.answer(status)
             else:
                 answer()
+
+    def _asked(self, status: int) -> Asked:
+        if status == kernel.NEED_TRAITS:
+            return Asked(status, int(self.columns.scalars["which"]))
+        rank, op = self._starting()
+        return Asked(status, rank, op, self.groups.turn(rank, op) if status == kernel.NEED_PLAN else 0)
+
+    def answer_before(self, asked: Asked) -> bool:
+        """Answer what a run like this one asked, before it runs; False: that can't be known before."""
+        if asked.status == kernel.NEED_TRAITS:
+            self._name_traits(asked.rank)
+        elif asked.status == kernel.NEED_GROUP:
+            self.groups.look_up(asked.rank, asked.op)
+        elif asked.status == kernel.NEED_PLAN:
+            self.groups.plan(asked.rank, asked.op, asked.turn)
+        elif asked.status == kernel.NEED_ACCESS:
+            self.groups.bind_access(asked.rank, asked.op)
+        else:
+            return False
+        return True
 
     def _tell(self) -> None:
         words = self.columns.state_words
@@ -273,6 +308,10 @@ class Engine:
 
     def _after_time(self) -> NoReturn:
         raise SimulationError(TOO_LATE)
+
+    def _plan(self) -> None:
+        rank, op = self._starting()
+        self.groups.plan(rank, op, self.groups.turn(rank, op))
 
     def _starting(self) -> tuple[int, int]:
         """(Rank, operation) that is being started."""

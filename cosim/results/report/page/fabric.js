@@ -149,7 +149,7 @@ function linkTable(run, links, click, times = new Map()) {
   const c = run.columns;
   const counted = run.fabric.counted.filter((name) => links.some((link) => c[`counted_${name}`][link] > 0));
   const end = Math.max(run.summary.end_ps, 1);
-  const columns = [{ title: "link", text: true }, { title: "rate" }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
+  const columns = [{ title: "link", text: true }, { title: "rate", optional: true }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
   return table(columns, links.map((link) => ({
     cells: [`${linkName(run, link)}${times.get(link) > 1 ? ` × ${count(times.get(link))} alike` : ""}`, rate(c.link_rate[link]), size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
     click: click ? () => click(link) : null,
@@ -220,9 +220,10 @@ function busiest(run, click) {
   const order = Array.from(c.link_busy.keys()).filter((link) => c.link_busy[link] > 0).sort((a, b) => c.link_busy[b] - c.link_busy[a]);
   if (!order.length) return null;
   const kinds = run.fabric.nodes.map((name) => name.replaceAll(/\d+/g, ""));
-  const alike = new Map(); // links of one kind that did the same are one row
+  const end = Math.max(run.summary.end_ps, 1);
+  const alike = new Map(); // links of one kind that show the same figures are one row
   for (const link of order) {
-    const key = [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], c.link_bytes[link], c.link_busy[link], ...run.fabric.counted.map((name) => c[`counted_${name}`][link])].join("|");
+    const key = [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...run.fabric.counted.map((name) => shown(name, c[`counted_${name}`][link]))].join("|");
     if (!alike.has(key)) alike.set(key, []);
     alike.get(key).push(link);
   }
