@@ -44,6 +44,8 @@
                                      and who serves them
 ``open``                             ``cosim.open``: a run that SimPy's processes take part in
 ``place``                            errors get the place in the scenario that led to them
+``prepare``, ``prepared_state``      ``cosim.prepare``: a scenario made once, run at any values of a few
+                                     settings; what such runs begin in
 ``profiles``                         each distinct job run alone, for whoever schedules them
 ``schema``                           a JSON schema of scenarios and sweeps, so that editors complete them:
                                      ``cosim schema``

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,30 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
     InputError
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
-    topology = with_changes(scenario, fabric(scenario))
+    made_up = assembled(scenario, fabric(scenario), made, held=held)
+    topology, jobs = made_up.topology, made_up.jobs
+    idle = tuple(idle_settings(scenario, topology, jobs))
+    return replace(made_up, warnings=idle, doubts=doubts_before(scenario, topology, jobs))
+
+
+def assembled(
+    scenario: Scenario,
+    own: Topology,
+    made: Made | None = None,
+    *,
+    held: bool = False,
+    with_hosts: Topology | None = None,
+) -> Built:
+    """The same on a topology that was made already, without warnings and doubts.
+
+    Its hosts are looked at in ``with_hosts``, where that is given.
+
+    Raises
+    ------
+    InputError
+        As :func:`build`.
+    """
+    topology = with_changes(scenario, own)
     jobs = with_memory(
         scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made, held=held))
     )
@@ -70,11 +93,9 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
         network = made_network(scenario.network, scenario.context)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
-        planner = Planner(
-            scenario.collectives, scenario.context, host_shape(topology, scenario.topology), topology
-        )
-    idle = tuple(idle_settings(scenario, topology, jobs))
-    return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
+        hosts = host_shape(with_hosts or topology, scenario.topology)
+        planner = Planner(scenario.collectives, scenario.context, hosts, topology)
+    return Built(topology, network, jobs, planner, ())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

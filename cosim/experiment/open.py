@@ -16,6 +16,7 @@ from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at
 from cosim.experiment.engines import engine_for
+from cosim.experiment.memory import remote_memory
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import Job, Scenario, from_document
 from cosim.experiment.settings import Changes
@@ -155,6 +156,7 @@ def simulation(
         holds,
         PossiblePlacements(scenario, built),
         has_priorities=scenario.network.shares_by_priority(),
+        remote=remote_memory(scenario, topology),
     )
     if own is not None:
         sim.process(own.live(sim, scenario.context))

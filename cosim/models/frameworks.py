@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cosim.gpu.gpus import DType
-from cosim.models.catalogue.cut import Dispatcher, Graphed, Linear, Recipe
+from cosim.models.catalogue.cut import Attention, Dispatcher, Graphed, Linear, Recipe
 from cosim.models.contract import Framework
 from cosim.models.schedule import PARTED
 from cosim.models.stalls import seen
@@ -197,7 +197,13 @@ class Megatron(MegatronSettings, Framework):
 
 
 class PyTorch(Framework):
-    """Eager PyTorch: a kernel for each operator; FSDP2 or 1, DDP, DTensor, torch.distributed.pipelining."""
+    """Eager PyTorch: a kernel for each operator; FSDP2 or 1, DDP, DTensor, torch.distributed.pipelining.
+
+    Defaults are PyTorch's own: scaled_dot_product_attention takes FlashAttention-2 (2.2 to 2.10; cuDNN's
+    only where it is preferred), torch.nn.RMSNorm is several operators (before 2.9), AdamW is foreach.
+    """
+
+    own_attention: ClassVar[Attention] = "flash2"
 
     compile: bool = Field(
         False, description="torch.compile of each block: Inductor fuses what is between its products"
@@ -208,7 +214,9 @@ class PyTorch(Framework):
         " written; false: whole, as by torch._dynamo.config.optimize_ddp = False",
     )
     norm: Literal["fused", "written"] = Field(
-        "fused", description="torch.nn.RMSNorm's one kernel, or operators as Hugging Face models write it"
+        "written",
+        description="RMS norms: operators, as models write them and torch.nn.RMSNorm has them before 2.9, or"
+        " its one kernel since",
     )
     rotary: Literal["complex", "chunked", "sliced", "none"] = Field(
         "complex",

@@ -36,6 +36,7 @@
 ``strides``         strides of rings over servers: server i is linked to i + s for each stride s, and all of
                     them are one ring
 ``switch_fabric``   what fabrics share whose switches all have endpoints: their settings
+``traced``          settings that are to vary: what links have at any value, of a topology that is built once
 ``systems``         systems by name: hosts or racks as their data sheets have them, on a rail-optimised
                     fabric
 ``torus``           torus and mesh: endpoints in a grid of any number of dimensions, linked to their

@@ -49,6 +49,7 @@ KINDS = {
     "Congestion control": [
         "incast",
         "pfc-victim",
+        "credits",
         "mltcp",
         "unfair-dcqcn",
         "plug-in",

@@ -53,16 +53,37 @@ static void wake(struct congestion_state *fluid, int64_t c, int64_t now) {
   note_woken(fluid, c);
 }
 
+/* The round of a connection ends after one round trip from now, where it would last for several. */
+static void hurry(struct congestion_state *fluid, int64_t c, int64_t now) {
+  struct connection *one = &fluid->conns[c];
+  if (one->due <= now || one->due == NEVER || one->stride == 0) return;
+  one->stride = 1;
+  int64_t first = now + one->period;
+  /* Nor before a packet is acknowledged that it sent in it. */
+  if (one->rate > 0) first = most(first, one->round + (int64_t)(fluid->settings.mss * 8e12 / (double)one->rate));
+  int64_t due = on_grid((double)(first - now), one->grid, now);
+  if (due >= one->due) return;
+  one->due = due;
+  note_woken(fluid, c);
+}
+
+/* Wake a connection that rests, and hurry one whose round is a long one. */
+static inline void wake_or_hurry(struct congestion_state *fluid, int64_t c, int64_t now) {
+  if (fluid->conns[c].asleep != 0)
+    wake(fluid, c, now);
+  else if (fluid->settings.tolerance > 0.0)
+    hurry(fluid, c, now);
+}
+
 /* Wake all connections that rest on a link, which begins to queue: with data of any class, or acknowledgements. */
 static void wake_all(struct congestion_state *fluid, int64_t link, int64_t now) {
-  if (fluid->counts.num_asleep == 0) return;
+  if (fluid->counts.num_asleep == 0 && fluid->settings.tolerance == 0.0) return;
   const struct strand_hop *hops = fluid->hops;
   int64_t p = link;
   for (int64_t k = 0; k < fluid->counts.num_classes; k++, p += fluid->counts.num_links)
-    for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after)
-      if (fluid->conns[hops[m].conn].asleep != 0) wake(fluid, hops[m].conn, now);
+    for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) wake_or_hurry(fluid, hops[m].conn, now);
   for (int64_t m = fluid->links[link].back_first; m != NONE; m = fluid->sights[m].back_next)
-    if (fluid->conns[hops[m].conn].asleep != 0) wake(fluid, hops[m].conn, now);
+    wake_or_hurry(fluid, hops[m].conn, now);
 }
 
 /* Wake all connections that rest on a port's link, if that begins to queue. */
@@ -76,13 +97,26 @@ static inline void wake_if_hot(struct congestion_state *fluid, int64_t p, int64_
 
 /* -- what connections want, and hosts' own ports ---------------------------------------------------------------- */
 
-/* What a connection's strands want of their first ports. */
-static void want_by_strand(struct congestion_state *fluid, const struct connection *one) {
+/* Whether a port's own connections share it as before, where one with a strand there that wanted `before` wants `mine`.
+ */
+static inline bool is_shared_as_before(const struct congestion_state *fluid, const struct port *port, int64_t before,
+                                       int64_t mine) {
+  /* What wants more than the level counts as one that does, not by how much (fair_level). */
+  return before > port->level && mine > port->level && port->own + mine - before > fluid->links[port->link].capacity;
+}
+
+/* What a connection's strands want of their first ports; together they wanted `before`. */
+static void want_by_strand(struct congestion_state *fluid, const struct connection *one, int64_t before) {
   for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
     struct strand *strand = &fluid->strands[s];
     int64_t mine = (int64_t)((double)one->want * strand->part);
     if (mine == strand->want) continue;
-    own_changed(fluid, fluid->hops[strand->hop].port, mine - strand->want);
+    int64_t p = fluid->hops[strand->hop].port;
+    struct port *port = &fluid->ports[p];
+    if (strand->part == 1.0 && strand->want == before && is_shared_as_before(fluid, port, before, mine))
+      port->own += mine - before;
+    else
+      own_changed(fluid, p, mine - strand->want);
     strand->want = mine;
   }
 }
@@ -97,8 +131,9 @@ static void set_wants(struct congestion_state *fluid, int64_t now) {
     struct connection *one = &fluid->conns[c];
     /* It has left its ports meanwhile. */
     if (one->attached == 0) continue;
+    int64_t before = one->want;
     one->want = one->active != 0 ? set_want(fluid, c, now) : 0;
-    want_by_strand(fluid, one);
+    want_by_strand(fluid, one, before);
   }
 }
 
@@ -143,6 +178,19 @@ static int64_t fair_level(const struct congestion_state *fluid, int64_t p, doubl
   }
 }
 
+/* Whether a host's port may keep its level, where there is a tolerance, or its connections hear of the new one when their
+ * rounds end. */
+static bool hardly_shares_otherwise(struct congestion_state *fluid, struct port *port, int64_t *level) {
+  int64_t slack = (int64_t)(LEAST_CHANGE * fluid->settings.tolerance * (double)*level);
+  if (slack == 0 || *level == NEVER || port->level == NEVER || *level == 0 || port->level == 0) return false;
+  if (*level < port->level) {
+    /* It is lowered by a little more, so that it need not be for each that wants a little more. */
+    *level -= slack;
+    return false;
+  }
+  return *level - port->level <= slack;
+}
+
 /* Share a host's own port among what wants to begin there, class by class. */
 static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t now) {
   fluid->ports[link].listed = 0;
@@ -154,13 +202,14 @@ static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t
     int64_t level = NEVER;
     if (port->paused > 0) {
       level = 0;
-    } else if ((double)port->own > room) {
-      level = fair_level(fluid, p, room);
-      room = 0.0;
+    } else if ((double)port->own > within_loop(&fluid->links[link], room)) {
+      double most = within_loop(&fluid->links[link], room);
+      level = fair_level(fluid, p, most);
+      room -= most;
     } else {
       room -= (double)port->own;
     }
-    if (level == port->level) continue;
+    if (level == port->level || hardly_shares_otherwise(fluid, port, &level)) continue;
     int64_t above = least(level, port->level);
     port->level = level;
     change_own(fluid, p, above, now);
@@ -237,13 +286,16 @@ static void bring_loads(struct core *core, struct congestion_state *fluid, int64
 }
 
 /* A port that passes on its rate may be shared otherwise than those that pass it were told: they are changed, and it returns true. */
-static inline bool change_sharers(struct congestion_state *fluid, struct port *port, double least) {
+static inline bool change_sharers(struct congestion_state *fluid, struct port *port, double least, int64_t now) {
   /* Small differences wait for the next round. Otherwise each change would change all others on the port, and each of
    * those all on the next port: most of the work, for little. */
   if (llabs(port->load - port->told) * ALIKE <= port->told) return false;
   if (port->queue <= least && port->load <= fluid->links[port->link].capacity) return false;
   port->told = port->load;
-  for (int64_t m = port->first; m != NONE; m = fluid->hops[m].after) change_conn(fluid, fluid->hops[m].conn);
+  for (int64_t m = port->first; m != NONE; m = fluid->hops[m].after) {
+    change_conn(fluid, fluid->hops[m].conn);
+    if (fluid->settings.tolerance > 0.0) hurry(fluid, fluid->hops[m].conn, now);
+  }
   return true;
 }
 
@@ -273,7 +325,7 @@ static void change_others(struct congestion_state *fluid, int64_t level, int64_t
     if (fluid->counts.num_classes > 1) look_after(fluid, p);
     /* Shares of the first port are set in share_own_port; what leaves the last one goes to no port. */
     if (level == 0 || level == strand->hops - 1) continue;
-    bool changed = fluid->settings.traced ? have_all_moved(fluid, p) : change_sharers(fluid, &fluid->ports[p], least);
+    bool changed = fluid->settings.traced ? have_all_moved(fluid, p) : change_sharers(fluid, &fluid->ports[p], least, now);
     if (changed) note_late(fluid, p, level);
   }
 }
@@ -293,13 +345,20 @@ static inline int64_t move_strands(struct congestion_state *fluid, const struct 
   return level;
 }
 
+/* Whether a connection may keep its rate, of which it was to have another. */
+static inline bool hardly_differs(const struct congestion_state *fluid, const struct connection *one, int64_t rate,
+                                  int64_t level) {
+  double allowed = LEAST_CHANGE * fluid->settings.tolerance * (double)one->rate;
+  return one->rate <= level && rate > 0 && fabs((double)(rate - one->rate)) < allowed;
+}
+
 /* Changed connections get the rates that their own ports let them have; all their strands move. */
 static void set_rates(struct congestion_state *fluid, int64_t now) {
   for (int64_t k = 0; k < fluid->counts.num_changed; k++) {
     struct connection *one = &fluid->conns[fluid->changed[k]];
     if (one->attached == 0) continue;
-    int64_t rate = least(one->want, move_strands(fluid, one));
-    if (rate == one->rate) continue;
+    int64_t level = move_strands(fluid, one), rate = least(one->want, level);
+    if (rate == one->rate || hardly_differs(fluid, one, rate, level)) continue;
     /* A round with two rates says little of the next one, which has only the second. */
     if (one->active != 0 && one->round < now) one->uneven = 1;
     settle_conn(fluid, fluid->changed[k], now);
@@ -456,10 +515,10 @@ static double round_time(struct congestion_state *fluid, int64_t c, int64_t now)
 }
 
 /* When a round of connection `one` ends that begins now and takes `time`. */
-static int64_t round_end(const struct connection *one, double time, int64_t now) {
+static int64_t round_end(const struct connection *one, double time, int64_t grid, int64_t now) {
   /* It is silent until the timer: no acknowledgement comes that could end the round before. */
   if (one->timeout_at > 0) return on_grid((double)(one->timeout_at - now), one->grid, now);
-  int64_t due = on_grid(time, one->grid, now);
+  int64_t due = on_grid(time, grid, now);
   /* A loss ends the round: the sender reacts when it hears of it. */
   if (one->known_at > 0) due = least(due, on_grid((double)(one->known_at - now), one->grid, now));
   return due;
@@ -485,9 +544,17 @@ static void set_round(struct congestion_state *fluid, int64_t c, int64_t now) {
     one->due = NONE;
     return;
   }
-  double time = round_time(fluid, c, now);
-  int64_t due = round_end(one, time, now);
-  limit_burst(fluid, c, time, now);
+  double time = round_time(fluid, c, now), span = time;
+  int64_t grid = one->grid;
+  if (fluid->settings.tolerance > 0.0) {
+    span = stretched(fluid, one, time);
+    grid = stretched_grid(one, span);
+  }
+  int64_t due = round_end(one, span, grid, now);
+  if (span > time)
+    have_told(fluid, one);
+  else
+    limit_burst(fluid, c, time, now);
   /* A connection that is silent until it hears of a loss must not rest: it would be silent for ever. */
   bool rests = fluid->settings.rests && one->settled != 0 && one->spent == 0 && one->budget > one->remaining;
   if (rests && is_clean(one) && may_rest(fluid, one)) {

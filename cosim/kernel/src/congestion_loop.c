@@ -246,11 +246,10 @@ static bool are_answers_numbers(const struct congestion_state *fluid) {
   return true;
 }
 
-/* Ask the control about the batch: GO_ROUND, or ASK_CONTROL where Python has it, and comes back with its answers. */
+/* Ask the control about the rows that wait: GO_ROUND, or ASK_CONTROL where Python has it, and comes back with its
+ * answers. */
 static int64_t ask_control(struct congestion_state *fluid) {
   struct congestion_counts *counts = &fluid->counts;
-  fill_batch(fluid);
-  counts->num_waiting = counts->batch_size;
   if (counts->kernel == 0) return ASK_CONTROL;
   ((control_kernel)(intptr_t)counts->kernel)(counts->num_waiting, fluid->rows, fluid->telemetry, fluid->state,
                                              fluid->parameters);
@@ -262,7 +261,8 @@ static int64_t ask_control(struct congestion_state *fluid) {
 static int64_t go_on_with_instant(struct core *core, struct congestion_state *fluid) {
   struct congestion_counts *counts = &fluid->counts;
   if (counts->num_waiting > 0) {
-    counts->num_waiting = 0;
+    counts->num_waiting = fluid->settings.tolerance > 0.0 ? show_next_rounds(fluid, core->state.instant) : 0;
+    if (counts->num_waiting > 0) return ask_control(fluid);
     take_answers(fluid, core->state.instant);
     counts->open = 1;
   } else if (counts->begin != 0) {
@@ -272,7 +272,10 @@ static int64_t go_on_with_instant(struct core *core, struct congestion_state *fl
   } else if (core->state.cursor < core->state.instant_size) {
     serve_event(core, fluid);
   } else {
-    return counts->batch_size == 0 ? DONE : ask_control(fluid);
+    if (counts->batch_size == 0) return DONE;
+    fill_batch(fluid, core->state.instant);
+    counts->num_waiting = counts->batch_size;
+    return ask_control(fluid);
   }
   return GO_ROUND;
 }

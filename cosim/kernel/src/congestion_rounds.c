@@ -394,8 +394,9 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
   count_whole(fluid, one, now);
   struct control_row *row = new_row(fluid, c, now);
   fluid->counts.num_updates++;
-  double span = (double)(now - one->round), sent = sent_in_round(one, now);
-  struct marking marked = look_at_marks(core, fluid, c, now, span);
+  double lasted = (double)(now - one->round), rounds = rounds_in(fluid, one, lasted);
+  double span = lasted / rounds, sent = sent_in_round(one, now) / rounds;
+  struct marking marked = look_at_marks(core, fluid, c, now, lasted);
   if (!settings->lossless) tell_losses(fluid, row, now, span);
   row->elapsed = span;
   row->rtt = one->seen_rtt;
@@ -405,8 +406,8 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
   /* A loss may have ended the round early. */
   row->flight = sent + most_of(0.0, 1.0 - span / one->seen_rtt) * one->before_sent;
   one->before_sent = sent;
-  row->limited = settings->gives_rate ? one->rate == one->want : row->flight >= one->window * LIMITED;
-  if (settings->wants_telemetry) tell_hops(fluid, row, span);
+  row->limited = settings->gives_rate ? is_as_wanted(fluid, one) : row->flight >= one->window * LIMITED;
+  if (settings->wants_telemetry) tell_hops(fluid, row, lasted);
   one->seen_rtt = path_rtt(fluid, c);
   one->rtt = one->seen_rtt;
   one->rtt_at = now;
@@ -419,7 +420,7 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
 /* -- asking, and what was answered --------------------------------------------------------------------------------- */
 
 /* Fill in what only the whole batch says, and remember what growth and rest are measured against. */
-static void fill_batch(struct congestion_state *fluid) {
+static void fill_batch(struct congestion_state *fluid, int64_t now) {
   const struct congestion_settings *settings = &fluid->settings;
   RESERVE(fluid, before, fluid->counts.batch_size);
   for (int64_t n = 0; n < fluid->counts.batch_size; n++) {
@@ -439,6 +440,8 @@ static void fill_batch(struct congestion_state *fluid) {
     struct answer_before *before = &fluid->before[n];
     before->window = row->window;
     before->rate = row->rate;
+    before->rounds = row->first == 0.0 ? rounds_in(fluid, one, (double)(now - one->round)) : 1.0;
+    if (before->rounds > 1.0) note_bounds(fluid, row, before);
     for (int64_t k = 0; k < settings->num_states; k++) before->state[k] = fluid->state[row->conn * MOST_STATES + k];
   }
 }
@@ -493,6 +496,7 @@ static void take_answers(struct congestion_state *fluid, int64_t now) {
     struct connection *one = &fluid->conns[c];
     bool known = one->known;
     if (settings->scaled && known && row->slow_start == 0.0) scale_growth(row, &fluid->before[n]);
+    if (settings->tolerance > 0.0 && known) set_stride(fluid, one, row);
     one->window = row->window;
     one->pace = row->rate;
     one->wait = row->wait;

@@ -47,7 +47,7 @@ def _cut(spec: ModelWorkload) -> Cut:
         own,
         spec.length,
         width,
-        spec.attention,
+        spec.attends,
         packed=spec.packed,
         recompute=spec.recompute,
         recipe=spec.recipe,
@@ -161,7 +161,7 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
         and parallel.fsdp == 1,
         "overlap_exchanges": framework.tp_comm_overlap and parallel.sequence_parallel,
         "overlap_experts": framework.overlap_experts and parallel.ep > 1,
-        "saved_bytes": saved_bytes(blocks) if spec.recompute == "none" and spec.attention in FUSED else 0,
+        "saved_bytes": saved_bytes(blocks) if spec.recompute == "none" and spec.attends in FUSED else 0,
         "ep_axes": parallel.ep_axes,
     }
     if parallel.fsdp == 1:
@@ -252,7 +252,7 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         1 if decode else spec.length,
         spec.length,
         width,
-        attention=spec.attention,
+        attention=spec.attends,
         decode=decode,
     )
     blocks = Blocks(model, cut)

@@ -63,7 +63,11 @@ class TrainedWorkload(WorkloadSpec):
         description="what backward runs again: nothing, selective: scores and softmax (pytorch: what"
         " torchtitan doesn't save by operator), full: the layer; or operators, [norm, activation]",
     )
-    attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
+    attention: Attention | None = Field(
+        None,
+        description="one kernel, or scores, softmax, product apart; omitted: flash, the GPU's newest, under"
+        " framework pytorch flash2",
+    )
     dtype: DType = Field("bf16", description="of weights and activations")
     recipe: Recipe | None = Field(
         None, description="narrow type of linear layers' products: fp8, mxfp8, nvfp4; omitted: as dtype"
@@ -217,6 +221,11 @@ class ModelWorkload(TrainedWorkload):
         if self.task == "training" or self.parallel.sp is not None:
             return self.parallel
         return self.parallel.model_copy(update={"sp": False})
+
+    @property
+    def attends(self) -> Attention:
+        """``attention``, or the framework's own."""
+        return self.attention or self.framework.own_attention
 
     @property
     def together(self) -> int:

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from cosim.context import Context
 from cosim.doubts import Doubt
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.congestion.contract import Control
+from cosim.network.congestion.credits import Credits
 from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.graph import Topology
 from cosim.units import format_size
+
+
+def _parse_share(value: object) -> object:
+    """``1%`` and ``0.01`` are the same."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text.endswith("%"):
+        raise ValueError(f"{value!r} is neither exact nor a share, such as 1%")
+    try:
+        return float(text[:-1]) / 100
+    except ValueError:
+        raise ValueError(f"{value!r} is neither exact nor a share, such as 1%") from None
+
+
+Share = Annotated[float, BeforeValidator(_parse_share), Field(ge=0.001, le=0.1)]
+"""A part of something, which may be written in per cent."""
 
 
 class Congestion(NetworkSpec):
@@ -53,6 +71,11 @@ class Congestion(NetworkSpec):
         description="bytes of one link in a port's queue from which that link is paused; omitted: half the "
         "buffer",
     )
+    flow_control: Credits | None = Field(
+        None,
+        description="links that send what the other end has room for (kind: credits), in place of pfc; "
+        "omitted: pfc, or drops",
+    )
     trimming: Literal["auto"] | bool = Field(
         "auto",
         description="cut packets without room down to their headers; auto: as the control's paper has it",
@@ -63,6 +86,11 @@ class Congestion(NetworkSpec):
         description="least timeout, where packets sent again were lost again",
     )
     balancer: BalancerName = balancer_field()
+    accuracy: Literal["exact"] | Share = Field(
+        "exact",
+        description="how far times may be off where several rounds are taken at once, as `1%`; exact: every "
+        "round is worked out",
+    )
     rest: bool = Field(
         True,
         description="leave out updates that change nothing; without, slower, and the same to the picosecond",
@@ -72,6 +100,13 @@ class Congestion(NetworkSpec):
     def _thresholds(self) -> Congestion:
         if self.ecn_min is not None and self.ecn_max is not None and self.ecn_max < self.ecn_min:
             raise ValueError("ecn_max is below ecn_min")
+        if self.flow_control is not None and self.pfc is True:
+            raise ValueError("flow_control and pfc both say when a link stands still: take one of them")
+        if self.flow_control is not None:
+            from cosim.network.congestion.fabric import PortSettings, packet_bytes
+
+            ports = PortSettings(mtu_bytes=self.mtu, headers=self.headers)
+            self.flow_control.check_packet(packet_bytes(self.control.inner(), ports)[1])
         return self
 
     def shares_links(self) -> bool:
@@ -117,9 +152,14 @@ class Congestion(NetworkSpec):
         if self.control.inner() is not self.control and not self.control.inner().grows:
             found.append(("control", "MLTCP scales growth, and what it is over doesn't grow"))
         lossless = self.control.inner().lossless if self.pfc == "auto" else self.pfc
-        if lossless and "rto" in self.model_fields_set:
+        if self.flow_control is not None:
+            lossless = True
+            idle = {"buffer", "pfc", "pfc_threshold", "rto", "trimming"} & self.model_fields_set
+            found += [(name, "links have credits: nothing is dropped") for name in sorted(idle)]
+            found += [(f"flow_control.{name}", why) for name, why in self.flow_control.idle_settings()]
+        elif lossless and "rto" in self.model_fields_set:
             found.append(("rto", "nothing is dropped: pfc is on"))
-        if self.pfc_threshold is not None and not lossless:
+        elif self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))
         found += self._idle_marks(lossless=lossless)
         if self.queues_at is not None and {self.buffer, self.ecn_min, self.pfc_threshold} == {None}:
@@ -156,6 +196,7 @@ class Congestion(NetworkSpec):
             PortSettings(
                 mtu_bytes=self.mtu,
                 headers=self.headers,
+                credits=self.flow_control,
                 buffer_bytes=self.buffer,
                 mark_from_bytes=self.ecn_min,
                 mark_all_bytes=self.ecn_max,
@@ -166,6 +207,7 @@ class Congestion(NetworkSpec):
                 queues_at_bps=self.queues_at,
                 least_rto_ps=self.rto,
                 rest=self.rest,
+                tolerance=0.0 if self.accuracy == "exact" else self.accuracy,
             ),
             self.balancer,
         )
