@@ -33,6 +33,7 @@ KINDS = {
         "ring-all-reduce",
         "hierarchical",
         "in-network",
+        "device-all-reduce",
         "tacos",
         "imported",
         "synthetic",
