@@ -28,10 +28,10 @@ _NOP: _Op = {"name": "nop"}
 
 def write_plan(program: MscclProgram, collective: Collective) -> str:
     """JSON text of a program that does ``collective``."""
-    return json.dumps(_Writer(program, collective).plan(), indent=1) + "\n"
+    return json.dumps(_PlanWriter(program, collective).plan(), indent=1) + "\n"
 
 
-class _Writer:
+class _PlanWriter:
     """Writes one program."""
 
     def __init__(self, program: MscclProgram, collective: Collective) -> None:
