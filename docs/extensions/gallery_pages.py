@@ -26,6 +26,7 @@ KINDS = {
         "generate",
         "requests",
         "serving",
+        "decode-gpus",
     ],
     "Which design": ["which-fabric"],
     "Collectives and topologies": [

@@ -190,6 +190,9 @@ struct core_state {
   int64_t grant;
   int64_t bound; /* the first time at which a completion's reaction could matter */
   int64_t num_pending;
+  int64_t num_near; /* the first of those; all others come after `near_end`, and may be reacted to at `far_bound` */
+  int64_t near_end, far_bound;
+  int64_t most_near; /* where there are more, near ones are told from others anew */
   int64_t report_at; /* pending completions at which a loop stops, so that reports stay small */
   int64_t cursor, instant_size; /* events of the instant under way that are done, and all of them */
   int64_t instant; /* its time */

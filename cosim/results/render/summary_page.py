@@ -144,11 +144,12 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         yield f"  {who}{_about_request(job.request)}"
     if job.limit:
         yield f"  {who}limited by {job.limit}"
-    if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
+    free = job.free_communication_speedup if job.communication.max_ps else None
+    if free is not None and job.free_communication_iteration_ps is not None:
         bound = format_time(job.free_communication_iteration_ps)
         yield (
             f"  {who}what if communication were free: at least {bound} an iteration,"
-            f" at most {job.free_communication_speedup:.2f} x faster"
+            f" at most {free:.2f} x faster"
         )
 
 
