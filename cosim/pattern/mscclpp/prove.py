@@ -165,7 +165,9 @@ class _KernelReplay:
             e = self.order.events[number]
             where = self.plan.place(e.gpu, e.block, e.index)
             if value.piece != first.piece:
-                return _CellData(-1, of, f"is piece {first.piece} and piece {value.piece} added up by {where}")
+                return _CellData(
+                    -1, of, f"is piece {first.piece} and piece {value.piece} added up by {where}"
+                )
             if of & value.of:
                 return _CellData(-1, of, f"has what comes from GPU {min(of & value.of)} twice, by {where}")
             of |= value.of
