@@ -10,6 +10,7 @@
 ``fct``                                                              percentiles of flow completion times
 ``links``, ``queues``                                                the busiest links, utilisation over
                                                                      time; queues, marks, drops, pauses
+``line_waits``                                                       where lines of cache waited
 ``stragglers``                                                       which ranks the others waited for
 ``overlap``                                                          how much of their communication several
                                                                      jobs do at the same time

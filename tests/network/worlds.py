@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cosim.network.device.gpus import DeviceGpu
 from cosim.network.device.network import DeviceNetwork
-from cosim.network.device.settings import Device
+from cosim.network.device.settings import DeviceSpec
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import Row, table_of
@@ -55,7 +55,7 @@ class FixedRoutes(Paths):
 def small_device() -> NetworkSimulator:
     """A device network whose GPUs have few parts, so that messages of a world meet in them."""
     gpu = DeviceGpu(units=3, rows=2, columns=2, channels=2, ports=2, outstanding=8, wavefronts=2)
-    return DeviceNetwork(Device(gpu=gpu))
+    return DeviceNetwork(DeviceSpec(gpu=gpu))
 
 
 def graph(

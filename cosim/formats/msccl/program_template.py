@@ -24,10 +24,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from cosim.formats.msccl.program import REDUCES, SENDS
-from cosim.pattern.rows import REDUCED_LIMIT, Rows, Wait
 from cosim.formats.msccl.schedule import Schedule
 from cosim.pattern.assemble import COMPLETION, START
 from cosim.pattern.costs import Costs
+from cosim.pattern.rows import REDUCED_LIMIT, Rows, Wait
 from cosim.pattern.template import Collective, Template
 
 FLAGS = {"Simple": Fraction(1), "LL": Fraction(2), "LL128": Fraction(128, 120)}

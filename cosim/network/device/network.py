@@ -17,7 +17,7 @@ from cosim.network.simulator import Capabilities, NetworkStatistics
 from cosim.topology.graph import Topology
 
 if TYPE_CHECKING:
-    from cosim.network.device.settings import Device
+    from cosim.network.device.settings import DeviceSpec
 
 _TICKS = 1 << kernel.TICK_BITS
 _BIT_TICKS = 1e12 * _TICKS
@@ -68,7 +68,7 @@ class DeviceNetwork(CompiledNetwork):
     symmetric = False
     loop = "run_device"
 
-    def __init__(self, settings: Device) -> None:
+    def __init__(self, settings: DeviceSpec) -> None:
         super().__init__()
         self._settings = settings
 

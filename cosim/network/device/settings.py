@@ -17,7 +17,7 @@ from cosim.topology.graph import Topology
 MOST_STATIONS = 1 << 22
 
 
-class Device(NetworkSpec):
+class DeviceSpec(NetworkSpec):
     """Loads and stores on GPUs with compute units, line by line"""
 
     gpu: DeviceGpuName = Field(GPUS["generic"], description="a name, or its parts: units, rows, columns ...")
@@ -43,7 +43,7 @@ class Device(NetworkSpec):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> Device:
+    def _fits(self) -> DeviceSpec:
         if self.workgroups is not None and self.workgroups > self.gpu.units:
             raise ValueError(
                 f"{self.workgroups} workgroups a message, but the GPU has {self.gpu.units} units"

@@ -11,14 +11,14 @@ from cosim.context import Context
 from cosim.errors import AlgorithmError, InputError, Location
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
-from cosim.pattern.mscclpp.plan import Plan
+from cosim.pattern.mscclpp.plan import KernelPlan
 from cosim.pattern.template import Collective, Template
 from cosim.pattern.unread import Unread
 from cosim.spec import TimePs
 
 
 def template_of(
-    plan: Plan, collective: Collective, size_bytes: int, costs: Costs, launch_ps: int, root: int
+    plan: KernelPlan, collective: Collective, size_bytes: int, costs: Costs, launch_ps: int, root: int
 ) -> Template:
     """The template of a plan, after its proof.
 
@@ -39,7 +39,7 @@ def template_of(
     return plan_template(plan, size_bytes, costs, launch_ps)
 
 
-class _Mscclpp(Algorithm):
+class _PlanAlgorithm(Algorithm):
     name: ClassVar[str] = "mscclpp"
     checks_data: ClassVar[bool] = True
     splits: ClassVar[bool] = False
@@ -57,7 +57,7 @@ class _Mscclpp(Algorithm):
     launch: TimePs = Field(0, ge=0, description="of the kernel, and its end: added once")
 
 
-class MscclppFile(Unread, _Mscclpp):
+class MscclppFile(Unread, _PlanAlgorithm):
     """An MSCCL++ execution plan as JSON: thread blocks that put, get, signal and wait"""
 
     @classmethod
@@ -75,10 +75,10 @@ class MscclppFile(Unread, _Mscclpp):
         return ReadMscclpp(path=self.path, launch=self.launch, plan=read_plan(context.base / self.path))
 
 
-class ReadMscclpp(_Mscclpp):
+class ReadMscclpp(_PlanAlgorithm):
     """What such a file says."""
 
-    plan: Plan
+    plan: KernelPlan
 
     def meant_for(self, collective: Collective | None, num_ranks: int | None) -> tuple[Collective, int]:
         """What the file says it is for."""

@@ -25,12 +25,21 @@ from pydantic import Field
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.mscclpp.algorithm import template_of
-from cosim.pattern.mscclpp.plan import Block, Gpu, Key, Move, Part, Plan, Polled, Step
+from cosim.pattern.mscclpp.plan import (
+    KernelPlan,
+    Key,
+    MemoryMove,
+    MemoryPart,
+    PlanBlock,
+    PlanGpu,
+    PlanStep,
+    Polled,
+)
 from cosim.pattern.template import Collective, Template
 from cosim.spec import TimePs
 
 
-class _Kernel(Algorithm):
+class _KernelAlgorithm(Algorithm):
     checks_data: ClassVar[bool] = True
     splits: ClassVar[bool] = False
 
@@ -39,7 +48,7 @@ class _Kernel(Algorithm):
     launch: TimePs = Field(0, ge=0, description="of the kernel, and its end: added once")
 
     @abstractmethod
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[Step, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         """The steps of a thread block, one of so many."""
 
     @abstractmethod
@@ -51,18 +60,18 @@ class _Kernel(Algorithm):
         del size_bytes
         return self.blocks
 
-    def plan(self, collective: Collective, n: int, size_bytes: int) -> Plan:
+    def plan(self, collective: Collective, n: int, size_bytes: int) -> KernelPlan:
         """The kernel as a plan for so many GPUs."""
         blocks = self._active(size_bytes)
         inputs, outputs = self._cells(n, blocks)
         gpus = tuple(
-            Gpu(
+            PlanGpu(
                 {"i": inputs, "o": outputs, "s": 0},
-                tuple(Block(block, self._block(gpu, block, n, blocks)) for block in range(blocks)),
+                tuple(PlanBlock(block, self._block(gpu, block, n, blocks)) for block in range(blocks)),
             )
             for gpu in range(n)
         )
-        return Plan(self.name, collective, False, self.threads, 1, gpus)
+        return KernelPlan(self.name, collective, False, self.threads, 1, gpus)
 
     def build(
         self,
@@ -89,15 +98,15 @@ class _Kernel(Algorithm):
         self.check(collective, num_ranks)
         return str(prove_plan(self.plan(collective, num_ranks, size_bytes), root=root))
 
-    def _meet(self, gpu: int, block: int, n: int) -> tuple[Step, ...]:
+    def _meet(self, gpu: int, block: int, n: int) -> tuple[PlanStep, ...]:
         """A barrier between the blocks of this number on all GPUs."""
         peers = [peer for peer in range(n) if peer != gpu]
         arrive: tuple[Key, ...] = tuple(("memory", gpu, peer, block) for peer in peers)
         wait: tuple[Key, ...] = tuple(("memory", peer, gpu, block) for peer in peers)
-        return (Step("signal", signals=arrive), Step("wait", waits=wait))
+        return (PlanStep("signal", signals=arrive), PlanStep("wait", waits=wait))
 
 
-class OneshotMulticast(_Kernel):
+class OneshotMulticast(_KernelAlgorithm):
     """All-reduce: every GPU loads the sum through the switch (multimem.ld_reduce)"""
 
     name: ClassVar[str] = "oneshot_multicast"
@@ -111,13 +120,13 @@ class OneshotMulticast(_Kernel):
         """Threads take 16 bytes each, in turn: the blocks that come to something."""
         return max(1, min(self.blocks, -(-size_bytes // (16 * self.threads))))
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[Step, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         del blocks
-        sources = tuple(Part(peer, "i", block, 1) for peer in range(n))
-        return (Step("glre", (Move(sources, (Part(gpu, "o", block, 1),)),), by_switch=True),)
+        sources = tuple(MemoryPart(peer, "i", block, 1) for peer in range(n))
+        return (PlanStep("glre", (MemoryMove(sources, (MemoryPart(gpu, "o", block, 1),)),), by_switch=True),)
 
 
-class TwoshotMulticast(_Kernel):
+class TwoshotMulticast(_KernelAlgorithm):
     """All-reduce: every GPU loads its share of the sum, and stores it to all, through the switch"""
 
     name: ClassVar[str] = "twoshot_multicast"
@@ -128,19 +137,21 @@ class TwoshotMulticast(_Kernel):
     def _cells(self, n: int, blocks: int) -> tuple[int, int]:
         return n * blocks, n * blocks
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[Step, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         polled = Polled.DATA if self.poison else Polled.NO
         mine = gpu * blocks + block
-        sources = tuple(Part(peer, "i", mine, 1) for peer in range(n))
-        targets = tuple(Part(peer, "o", mine, 1, polled) for peer in range(n))
-        both = Step("glres", (Move(sources, targets),), by_switch=True)
+        sources = tuple(MemoryPart(peer, "i", mine, 1) for peer in range(n))
+        targets = tuple(MemoryPart(peer, "o", mine, 1, polled) for peer in range(n))
+        both = PlanStep("glres", (MemoryMove(sources, targets),), by_switch=True)
         if not self.poison:
             return (both, *self._meet(gpu, block, n))
-        polls = (Move((Part(gpu, "o", peer * blocks + block, 1, polled),), ()) for peer in range(n))
-        return (both, Step("poll", tuple(polls)))
+        polls = (
+            MemoryMove((MemoryPart(gpu, "o", peer * blocks + block, 1, polled),), ()) for peer in range(n)
+        )
+        return (both, PlanStep("poll", tuple(polls)))
 
 
-class LsaAllToAll(_Kernel):
+class LsaAllToAll(_KernelAlgorithm):
     """All-to-all: every GPU stores to every other, then a barrier or polling"""
 
     name: ClassVar[str] = "lsa_alltoall"
@@ -151,23 +162,25 @@ class LsaAllToAll(_Kernel):
     def _cells(self, n: int, blocks: int) -> tuple[int, int]:
         return n * blocks, n * blocks
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[Step, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         polled = Polled.DATA if self.poison else Polled.NO
         moves = tuple(
-            Move(
-                (Part(gpu, "i", peer * blocks + block, 1),),
-                (Part(peer, "o", gpu * blocks + block, 1, polled),),
+            MemoryMove(
+                (MemoryPart(gpu, "i", peer * blocks + block, 1),),
+                (MemoryPart(peer, "o", gpu * blocks + block, 1, polled),),
             )
             for peer in ((gpu + k) % n for k in range(n))
         )
-        put = Step("put", moves)
+        put = PlanStep("put", moves)
         if not self.poison:
             return (put, *self._meet(gpu, block, n))
-        polls = (Move((Part(gpu, "o", peer * blocks + block, 1, polled),), ()) for peer in range(n))
-        return (put, Step("poll", tuple(polls)))
+        polls = (
+            MemoryMove((MemoryPart(gpu, "o", peer * blocks + block, 1, polled),), ()) for peer in range(n)
+        )
+        return (put, PlanStep("poll", tuple(polls)))
 
 
-class GetDirect(_Kernel):
+class GetDirect(_KernelAlgorithm):
     """All-gather: every GPU loads the shards of all others"""
 
     name: ClassVar[str] = "get_direct"
@@ -176,9 +189,9 @@ class GetDirect(_Kernel):
     def _cells(self, n: int, blocks: int) -> tuple[int, int]:
         return blocks, n * blocks
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[Step, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         moves = tuple(
-            Move((Part(peer, "i", block, 1),), (Part(gpu, "o", peer * blocks + block, 1),))
+            MemoryMove((MemoryPart(peer, "i", block, 1),), (MemoryPart(gpu, "o", peer * blocks + block, 1),))
             for peer in ((gpu + k) % n for k in range(n))
         )
-        return (Step("get", moves),)
+        return (PlanStep("get", moves),)

@@ -22,8 +22,16 @@ from dataclasses import replace
 from cosim.kernel import kernel
 from cosim.pattern.assemble import COMPLETION, START
 from cosim.pattern.costs import Costs
-from cosim.pattern.mscclpp.order import Order, order_of
-from cosim.pattern.mscclpp.plan import Block, Gpu, Move, Part, Plan, Polled, Step
+from cosim.pattern.mscclpp.order import StepOrder, order_of
+from cosim.pattern.mscclpp.plan import (
+    KernelPlan,
+    MemoryMove,
+    MemoryPart,
+    PlanBlock,
+    PlanGpu,
+    PlanStep,
+    Polled,
+)
 from cosim.pattern.rows import REDUCED_LIMIT, Rows, Wait
 from cosim.pattern.template import Template
 
@@ -36,13 +44,13 @@ _THREAD_BYTES = 16
 Waits = frozenset[Wait]
 
 
-def plan_template(plan: Plan, size_bytes: int, costs: Costs, exit_delay_ps: int = 0) -> Template:
+def plan_template(plan: KernelPlan, size_bytes: int, costs: Costs, exit_delay_ps: int = 0) -> Template:
     """The template of a plan that has been proved."""
     cell = costs.share(size_bytes, plan.num_cells)
-    return _Messages(order_of(_unrolled(plan, cell)), cell, costs).template(size_bytes, exit_delay_ps)
+    return _PlanMessages(order_of(_unrolled(plan, cell)), cell, costs).template(size_bytes, exit_delay_ps)
 
 
-def _unrolled(plan: Plan, cell: int) -> Plan:
+def _unrolled(plan: KernelPlan, cell: int) -> KernelPlan:
     """The plan with the turns of its pipelines one after the other."""
     turns = 1
     for gpu in plan.gpus:
@@ -54,19 +62,19 @@ def _unrolled(plan: Plan, cell: int) -> Plan:
     if turns == 1:
         return plan
 
-    def unroll(block: Block) -> Block:
+    def unroll(block: PlanBlock) -> PlanBlock:
         first, past = block.loop
         part = tuple(replace(step, turns=turns) for step in block.steps[first:past])
         return replace(block, steps=block.steps[:first] + turns * part + block.steps[past:], loop=(0, 0))
 
-    gpus = tuple(Gpu(gpu.cells, tuple(map(unroll, gpu.blocks)), gpu.semaphores) for gpu in plan.gpus)
+    gpus = tuple(PlanGpu(gpu.cells, tuple(map(unroll, gpu.blocks)), gpu.semaphores) for gpu in plan.gpus)
     return replace(plan, gpus=gpus)
 
 
-class _Messages:
+class _PlanMessages:
     """Rows as steps are gone through, in an order in which they can run."""
 
-    def __init__(self, order: Order, cell: int, costs: Costs) -> None:
+    def __init__(self, order: StepOrder, cell: int, costs: Costs) -> None:
         self.order, self.cell, self.costs = order, cell, costs
         self.rows = Rows(len(order.plan.gpus), reduces=len(order.events) <= REDUCED_LIMIT)
         self.done: list[Waits] = [frozenset()] * len(order.events)
@@ -122,11 +130,11 @@ class _Messages:
         channel = kernel.DEVICE_BLOCK * (1 + self.order.events[number].block) + flags
         return self.rows.add(src, dst, size, self.costs.endpoint_delay_ps, channel, waits)
 
-    def _bytes(self, step: Step, part: Part, pieces: int) -> int:
+    def _bytes(self, step: PlanStep, part: MemoryPart, pieces: int) -> int:
         size = part.count * self.cell * (2 if part.polled is Polled.PACKET else 1)
         return -(-size // (pieces * step.turns))
 
-    def _move(self, number: int, move: Move, waits: Waits) -> Waits:
+    def _move(self, number: int, move: MemoryMove, waits: Waits) -> Waits:
         """The rows of a move; what the block's next step waits for."""
         event, gpu = self.order.events[number], self.order.events[number].gpu
         step = event.step
@@ -159,7 +167,7 @@ class _Messages:
         return self.rows.least(set(waits) | started)
 
     @staticmethod
-    def _flagged(step: Step, parts: list[Part]) -> list[tuple[Part, int]]:
+    def _flagged(step: PlanStep, parts: list[MemoryPart]) -> list[tuple[MemoryPart, int]]:
         """Of what a switch adds up or copies, one row takes this GPU's link."""
         merged = kernel.DEVICE_MERGED if step.by_switch else 0
         return [(part, merged if k else 0) for k, part in enumerate(parts)]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from cosim.errors import AlgorithmError, Location
-from cosim.pattern.mscclpp.plan import Key, Part, Plan, Polled, Step
+from cosim.pattern.mscclpp.plan import KernelPlan, Key, MemoryPart, PlanStep, Polled
 from cosim.pattern.template import Collective
 
 Cell = tuple[int, str, int]
@@ -19,24 +19,24 @@ Cell = tuple[int, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StepEvent:
     """A step: ``thread`` numbers the blocks of all GPUs."""
 
     gpu: int
     block: int
     index: int
     thread: int
-    step: Step
+    step: PlanStep
 
 
 @dataclass
-class Order:
+class StepOrder:
     """Events, an order in which they can run, and for each what it waits for besides its block's step before
     it: (event, whether what that one did to memory is seen).
     """
 
-    plan: Plan
-    events: list[Event] = field(default_factory=list)
+    plan: KernelPlan
+    events: list[StepEvent] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
     """The step before it in its block; -1: it is the first."""
     waits: list[list[tuple[int, bool]]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Order:
         )
 
 
-def cells(plan: Plan, part: Part) -> list[Cell]:
+def cells(plan: KernelPlan, part: MemoryPart) -> list[Cell]:
     """The memory behind a part: in place, input and output are one."""
     shift, buffer = 0, part.buffer
     if plan.in_place:
@@ -69,7 +69,7 @@ def cells(plan: Plan, part: Part) -> list[Cell]:
     return [(part.gpu, buffer, cell) for cell in range(first, first + part.count)]
 
 
-def order_of(plan: Plan) -> Order:
+def order_of(plan: KernelPlan) -> StepOrder:
     """Who waits for whom, and an order in which all steps run.
 
     Raises
@@ -77,12 +77,12 @@ def order_of(plan: Plan) -> Order:
     AlgorithmError
         A deadlock, or a wait that nobody answers; names GPU, block and step.
     """
-    found = Order(plan)
+    found = StepOrder(plan)
     for gpu, its in enumerate(plan.gpus):
         for block in its.blocks:
             for index, step in enumerate(block.steps):
                 found.before.append(len(found.events) - 1 if index else -1)
-                found.events.append(Event(gpu, block.number, index, found.num_threads, step))
+                found.events.append(StepEvent(gpu, block.number, index, found.num_threads, step))
             found.num_threads += 1
     found.waits = [[] for _ in found.events]
     _meet_signals(found)
@@ -92,7 +92,7 @@ def order_of(plan: Plan) -> Order:
     return found
 
 
-def _meet_signals(found: Order) -> None:
+def _meet_signals(found: StepOrder) -> None:
     sent: dict[Key, list[int]] = defaultdict(list)
     waited: dict[Key, list[int]] = defaultdict(list)
     for number, event in enumerate(found.events):
@@ -124,7 +124,7 @@ def _named(key: Key) -> str:
     return f"{key[0]} channel {key[3]} from GPU {key[1]} to GPU {key[2]}"
 
 
-def _meet_barriers(found: Order) -> None:
+def _meet_barriers(found: StepOrder) -> None:
     turns: dict[tuple[Key, int], list[int]] = defaultdict(list)
     met: dict[tuple[int, Key], int] = defaultdict(int)
     for number, event in enumerate(found.events):
@@ -145,10 +145,10 @@ def _meet_barriers(found: Order) -> None:
             found.waits[one] += [(before, True) for before in befores if before >= 0]
 
 
-def _meet_writers(found: Order) -> None:
+def _meet_writers(found: StepOrder) -> None:
     """What is polled is read after it was written."""
     writers: dict[Cell, list[int]] = defaultdict(list)
-    polled: list[tuple[int, Part]] = []
+    polled: list[tuple[int, MemoryPart]] = []
     for number, event in enumerate(found.events):
         for move in event.step.moves:
             polled += [(number, part) for part in move.sources if part.polled is not Polled.NO]
@@ -169,7 +169,7 @@ def _meet_writers(found: Order) -> None:
         found.waits[number] += [(one, True) for one in sorted(by) if one != number]
 
 
-def _run(found: Order) -> list[int]:
+def _run(found: StepOrder) -> list[int]:
     left = [len(waits) + (before >= 0) for waits, before in zip(found.waits, found.before, strict=True)]
     after: list[list[int]] = [[] for _ in found.events]
     for number, waits in enumerate(found.waits):

@@ -33,7 +33,7 @@ class Polled(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MemoryPart:
     """Cells ``first`` to ``first + count`` of a buffer (i, o, s) of a GPU."""
 
     gpu: int
@@ -44,21 +44,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class MemoryMove:
     """All sources, added up, go to each target, if there are any. Parts are equally long."""
 
-    sources: tuple[Part, ...]
-    targets: tuple[Part, ...]
+    sources: tuple[MemoryPart, ...]
+    targets: tuple[MemoryPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One step. ``by_switch``: a switch adds up what comes from several GPUs, or copies what goes to several.
     ``turns``: it moves one of so many parts of its bytes.
     """
 
     name: str
-    moves: tuple[Move, ...] = ()
+    moves: tuple[MemoryMove, ...] = ()
     signals: tuple[Key, ...] = ()
     waits: tuple[Key, ...] = ()
     relaxed: bool = False
@@ -68,28 +68,28 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PlanBlock:
     """A thread block: its number on its GPU, and its steps. Those from ``loop[0]`` to ``loop[1]`` are one
     turn of a pipeline, of as many turns as the data of ``unit_bytes`` a turn needs.
     """
 
     number: int
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     loop: tuple[int, int] = (0, 0)
     unit_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class PlanGpu:
     """Cells of its buffers, its blocks, and with what its own semaphores begin."""
 
     cells: dict[str, int]
-    blocks: tuple[Block, ...]
+    blocks: tuple[PlanBlock, ...]
     semaphores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class KernelPlan:
     """A plan of one collective. ``num_cells``: of the whole buffer, as the collective counts it."""
 
     name: str
@@ -97,7 +97,7 @@ class Plan:
     in_place: bool
     threads: int
     cells_per_chunk: int
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[PlanGpu, ...]
     file: str = ""
 
     @property
@@ -105,7 +105,7 @@ class Plan:
         """Cells of a rank's buffer: its input, of an all-gather too."""
         return self.gpus[0].cells["i"]
 
-    def steps(self) -> Iterator[tuple[int, int, int, Step]]:
+    def steps(self) -> Iterator[tuple[int, int, int, PlanStep]]:
         """(GPU, block, step's number, step), block by block."""
         for gpu, its in enumerate(self.gpus):
             for block in its.blocks:

@@ -24,15 +24,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.errors import AlgorithmError, Location
-from cosim.pattern.mscclpp.order import Cell, Order, cells, order_of
-from cosim.pattern.mscclpp.plan import Part, Plan
+from cosim.pattern.mscclpp.order import Cell, StepOrder, cells, order_of
+from cosim.pattern.mscclpp.plan import KernelPlan, MemoryPart
 from cosim.pattern.template import Collective
 
 CLOCK_LIMIT = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
-class _Data:
+class _CellData:
     """A piece of data, and who contributed to it; ``spoiled`` says how it was, where it was."""
 
     piece: int
@@ -41,11 +41,11 @@ class _Data:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class KernelProof:
     """What was proved; ``str`` says it."""
 
-    plan: Plan
-    order: Order
+    plan: KernelPlan
+    order: StepOrder
 
     def __str__(self) -> str:
         plan = self.plan
@@ -61,7 +61,7 @@ class Proof:
         )
 
 
-def prove_plan(plan: Plan, *, root: int = 0) -> Proof:
+def prove_plan(plan: KernelPlan, *, root: int = 0) -> KernelProof:
     """Refuse a plan that doesn't do what its collective promises.
 
     Raises
@@ -76,17 +76,17 @@ def prove_plan(plan: Plan, *, root: int = 0) -> Proof:
             "is proved",
             location=Location(plan.file) if plan.file else None,
         )
-    _Replay(order, root).run()
-    return Proof(plan, order)
+    _KernelReplay(order, root).run()
+    return KernelProof(plan, order)
 
 
-class _Replay:
+class _KernelReplay:
     """Values and clocks of every GPU's memory while the steps run in one order."""
 
-    def __init__(self, order: Order, root: int) -> None:
+    def __init__(self, order: StepOrder, root: int) -> None:
         self.order, self.plan = order, order.plan
         self.start, self.due = _promise(self.plan, root)
-        self.holds: dict[Cell, _Data] = dict(self.start)
+        self.holds: dict[Cell, _CellData] = dict(self.start)
         self.writer: dict[Cell, int] = {}
         self.readers: dict[Cell, list[int]] = {}
         shape = (len(order.events), order.num_threads)
@@ -118,7 +118,7 @@ class _Replay:
         return other == number or bool(self.seen[number, event.thread] >= event.index)
 
     def _take(self, number: int) -> None:
-        stores: list[tuple[Cell, _Data]] = []
+        stores: list[tuple[Cell, _CellData]] = []
         for move in self.order.events[number].step.moves:
             rows = [self._read(number, part) for part in move.sources]
             values = [self._sum(number, column) for column in zip(*rows, strict=True)]
@@ -127,17 +127,17 @@ class _Replay:
         for cell, value in stores:
             self._write(number, cell, value)
 
-    def _read(self, number: int, part: Part) -> list[_Data]:
+    def _read(self, number: int, part: MemoryPart) -> list[_CellData]:
         values = []
         for cell in cells(self.plan, part):
             writer = self.writer.get(cell)
             if writer is not None and not self._sees(number, writer):
                 raise self._race(number, writer, cell, "reads", "writes")
             self.readers.setdefault(cell, []).append(number)
-            values.append(self.holds.get(cell) or _Data(-1, frozenset(), "holds nothing yet"))
+            values.append(self.holds.get(cell) or _CellData(-1, frozenset(), "holds nothing yet"))
         return values
 
-    def _write(self, number: int, cell: Cell, value: _Data) -> None:
+    def _write(self, number: int, cell: Cell, value: _CellData) -> None:
         writer = self.writer.get(cell)
         if writer is not None and not self._sees(number, writer):
             raise self._race(number, writer, cell, "writes", "writes, too")
@@ -155,7 +155,7 @@ class _Replay:
             "nothing orders the two, a wait is missing",
         )
 
-    def _sum(self, number: int, values: tuple[_Data, ...]) -> _Data:
+    def _sum(self, number: int, values: tuple[_CellData, ...]) -> _CellData:
         first = values[0]
         of: frozenset[int] = first.of
         for value in values:
@@ -165,11 +165,13 @@ class _Replay:
             e = self.order.events[number]
             where = self.plan.place(e.gpu, e.block, e.index)
             if value.piece != first.piece:
-                return _Data(-1, of, f"is piece {first.piece} and piece {value.piece} added up by {where}")
+                return _CellData(
+                    -1, of, f"is piece {first.piece} and piece {value.piece} added up by {where}"
+                )
             if of & value.of:
-                return _Data(-1, of, f"has what comes from GPU {min(of & value.of)} twice, by {where}")
+                return _CellData(-1, of, f"has what comes from GPU {min(of & value.of)} twice, by {where}")
             of |= value.of
-        return _Data(first.piece, of)
+        return _CellData(first.piece, of)
 
     def _check_ends(self) -> None:
         ends = np.full((len(self.plan.gpus), self.order.num_threads), -1, np.int32)
@@ -210,7 +212,7 @@ def _named(cell: Cell) -> str:
     return f"cell {cell[2]} of GPU {cell[0]}'s {names[cell[1]]}"
 
 
-def _promise(plan: Plan, root: int) -> tuple[dict[Cell, _Data], dict[Cell, _Data]]:
+def _promise(plan: KernelPlan, root: int) -> tuple[dict[Cell, _CellData], dict[Cell, _CellData]]:
     """What each GPU's memory holds before, and what it has to hold after."""
     n, what = len(plan.gpus), plan.collective
     inputs, outputs = plan.num_cells, plan.gpus[0].cells["o"]
@@ -229,19 +231,19 @@ def _promise(plan: Plan, root: int) -> tuple[dict[Cell, _Data], dict[Cell, _Data
                 location=Location(plan.file) if plan.file else None,
             )
     everyone = frozenset(range(n))
-    start: dict[Cell, _Data] = {}
-    due: dict[Cell, _Data] = {}
+    start: dict[Cell, _CellData] = {}
+    due: dict[Cell, _CellData] = {}
     for gpu in range(n):
         before, after = _of_gpu(what, gpu, n, inputs, large, root)
         for buffer, wanted, into in (("i", before, start), ("o", after, due)):
             for k, piece in wanted.items():
-                (cell,) = cells(plan, Part(gpu, buffer, k, 1))
-                into[cell] = _Data(piece, frozenset({gpu}))
+                (cell,) = cells(plan, MemoryPart(gpu, buffer, k, 1))
+                into[cell] = _CellData(piece, frozenset({gpu}))
     if what in (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER):
-        due = {cell: _Data(value.piece, everyone) for cell, value in due.items()}
+        due = {cell: _CellData(value.piece, everyone) for cell, value in due.items()}
     else:
         owner = {value.piece: value.of for value in start.values()}
-        due = {cell: _Data(value.piece, owner.get(value.piece, everyone)) for cell, value in due.items()}
+        due = {cell: _CellData(value.piece, owner.get(value.piece, everyone)) for cell, value in due.items()}
     return start, due
 
 

@@ -17,7 +17,16 @@ from typing import Any, NoReturn
 
 from cosim.errors import AlgorithmError, Location
 from cosim.files.text import read_text
-from cosim.pattern.mscclpp.plan import Block, Gpu, Key, Move, Part, Plan, Polled, Step
+from cosim.pattern.mscclpp.plan import (
+    KernelPlan,
+    Key,
+    MemoryMove,
+    MemoryPart,
+    PlanBlock,
+    PlanGpu,
+    PlanStep,
+    Polled,
+)
 from cosim.pattern.template import Collective
 
 MAX_GPUS, MAX_BLOCKS, MAX_STEPS, MAX_CELLS = 1 << 10, 1 << 10, 1 << 17, 1 << 16
@@ -45,7 +54,7 @@ _NAMES = sorted(
 )
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> KernelPlan:
     """The plan of a file.
 
     Raises
@@ -56,7 +65,7 @@ def read_plan(path: Path) -> Plan:
     return parse_plan(read_text(path, AlgorithmError), str(path))
 
 
-def parse_plan(text: str, file: str = "plan.json") -> Plan:
+def parse_plan(text: str, file: str = "plan.json") -> KernelPlan:
     """The plan of JSON text; see :func:`read_plan`."""
     try:
         root = json.loads(text)
@@ -64,11 +73,11 @@ def parse_plan(text: str, file: str = "plan.json") -> Plan:
         raise AlgorithmError(f"is not JSON: {error.msg}", location=Location(file, error.lineno)) from None
     except (RecursionError, ValueError) as error:
         raise AlgorithmError(f"is not JSON that can be read: {error}", location=Location(file)) from None
-    return _Reader(file).plan(_Node(root, file, "the plan"))
+    return _PlanReader(file).plan(_JsonNode(root, file, "the plan"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _JsonNode:
     """A value of the file, and where it stands."""
 
     value: Any
@@ -78,16 +87,16 @@ class _Node:
     def wrong(self, what: str) -> NoReturn:
         raise AlgorithmError(f"{self.where}: {what}", location=Location(self.file))
 
-    def get(self, key: str) -> _Node | None:
+    def get(self, key: str) -> _JsonNode | None:
         if not isinstance(self.value, dict):
             self.wrong(f"should be an object with {key!r}, not {_short(self.value)}")
-        return _Node(self.value[key], self.file, self.where) if key in self.value else None
+        return _JsonNode(self.value[key], self.file, self.where) if key in self.value else None
 
-    def need(self, key: str) -> _Node:
+    def need(self, key: str) -> _JsonNode:
         found = self.get(key)
         return found if found is not None else self.wrong(f"has no {key!r}")
 
-    def each(self, key: str, most: int, where: str = "") -> list[_Node]:
+    def each(self, key: str, most: int, where: str = "") -> list[_JsonNode]:
         found = self.get(key)
         if found is None:
             return []
@@ -96,7 +105,7 @@ class _Node:
         if len(found.value) > most:
             self.wrong(f"{key!r} has {len(found.value)} entries, and {most} are read at most")
         return [
-            _Node(value, self.file, f"{self.where}{where} {k}" if where else self.where)
+            _JsonNode(value, self.file, f"{self.where}{where} {k}" if where else self.where)
             for k, value in enumerate(found.value)
         ]
 
@@ -120,7 +129,7 @@ class _Node:
 
     def integers(self, key: str, low: int, high: int) -> list[int]:
         return [
-            _Node({key: one.value}, one.file, one.where).integer(key, low, high)
+            _JsonNode({key: one.value}, one.file, one.where).integer(key, low, high)
             for one in self.each(key, MAX_BLOCKS)
         ]
 
@@ -148,7 +157,7 @@ class _BlockParts:
     remote: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
 
 
-class _Reader:
+class _PlanReader:
     """Reads one file."""
 
     def __init__(self, file: str) -> None:
@@ -157,13 +166,13 @@ class _Reader:
         self.per_chunk = 1
         self.moved = self.num_steps = 0
 
-    def plan(self, root: _Node) -> Plan:
+    def plan(self, root: _JsonNode) -> KernelPlan:
         said = root.text("collective")
         collective = _COLLECTIVES.get(said.replace("_", "").lower())
         if collective is None:
             root.wrong(f"'collective' should be one of {', '.join(_COLLECTIVES)}, not {_short(said)}")
         nodes = root.each("gpus", MAX_GPUS, ", GPU")
-        nodes = [_Node(node.value, self.file, f"GPU {k}") for k, node in enumerate(nodes)]
+        nodes = [_JsonNode(node.value, self.file, f"GPU {k}") for k, node in enumerate(nodes)]
         if len(nodes) < 2:
             root.wrong(f"has {len(nodes)} GPUs, and a collective needs at least 2")
         by_id = sorted(nodes, key=lambda node: node.integer("id", 0, len(nodes) - 1))
@@ -184,14 +193,14 @@ class _Reader:
         in_place = root.get("inplace")
         if in_place is not None and not isinstance(in_place.value, bool):
             root.wrong(f"'inplace' should be true or false, not {_short(in_place.value)}")
-        return Plan(
+        return KernelPlan(
             name=root.text("name", "plan"),
             collective=collective,
             in_place=in_place is not None and bool(in_place.value),
             threads=root.integer("num_threads_per_block", 1, 1024, default=1024),
             cells_per_chunk=self.per_chunk,
             gpus=tuple(
-                Gpu(
+                PlanGpu(
                     {buffer: chunks * self.per_chunk for buffer, chunks in gpu.chunks.items()},
                     tuple(self._block(node, gpu, k) for k, node in enumerate(blocks[gpu.number])),
                     tuple(gpu.semaphores),
@@ -201,7 +210,7 @@ class _Reader:
             file=self.file,
         )
 
-    def _cells_per_chunk(self, blocks: list[_Node]) -> int:
+    def _cells_per_chunk(self, blocks: list[_JsonNode]) -> int:
         """Parts that groups of thread blocks share a chunk by."""
         parts = 1
         for block in blocks:
@@ -213,7 +222,7 @@ class _Reader:
                         step.wrong("sizes of thread block groups have no common part that is proved")
         return parts
 
-    def _parts(self, node: _Node, number: int, count: int) -> _GpuParts:
+    def _parts(self, node: _JsonNode, number: int, count: int) -> _GpuParts:
         gpu = _GpuParts(number, {b: node.integer(_KEYS[b], 0, MAX_CELLS, default=0) for b in _BUFFERS})
         for channel in node.each("channels", MAX_BLOCKS):
             kind = channel.text("channel_type")
@@ -242,9 +251,9 @@ class _Reader:
         ]
         return gpu
 
-    def _block(self, node: _Node, gpu: _GpuParts, number: int) -> Block:
+    def _block(self, node: _JsonNode, gpu: _GpuParts, number: int) -> PlanBlock:
         where = f"GPU {gpu.number}, block {number}"
-        node = _Node(node.value, self.file, where)
+        node = _JsonNode(node.value, self.file, where)
         if node.integer("id", 0, MAX_BLOCKS, default=number) != number:
             node.wrong(f"has 'id' {node.integer('id', 0, MAX_BLOCKS)}; blocks stand in their order")
         parts = _BlockParts()
@@ -259,7 +268,7 @@ class _Reader:
             if kind not in parts.remote:
                 node.wrong(f"remote buffers of channel type {_short(kind)}; known: memory, port")
             parts.remote[kind] += remote.integers("remote_buffer_ids", 0, len(gpu.remote) - 1)
-        steps: list[Step] = []
+        steps: list[PlanStep] = []
         loop, unit = (0, 0), 0
         for step in node.each("ops", MAX_STEPS):
             name = step.text("name")
@@ -277,38 +286,38 @@ class _Reader:
                     inner.wrong("is a pipeline within a pipeline, which is not run")
                 steps.append(self._step(inner, gpu, parts, f"{where}, step {len(steps)}", kind))
             loop = (first, len(steps))
-        return Block(number, tuple(steps), loop, unit)
+        return PlanBlock(number, tuple(steps), loop, unit)
 
-    def _step(self, node: _Node, gpu: _GpuParts, block: _BlockParts, where: str, name: str) -> Step:
-        node = _Node(node.value, self.file, f"{where} ({name[:20]})")
+    def _step(self, node: _JsonNode, gpu: _GpuParts, block: _BlockParts, where: str, name: str) -> PlanStep:
+        node = _JsonNode(node.value, self.file, f"{where} ({name[:20]})")
         self.num_steps += 1
         if self.num_steps > MAX_STEPS:
             node.wrong(f"more than {MAX_STEPS} steps are not proved")
         if name in _NOTHING:
-            return Step(name)
+            return PlanStep(name)
         if name == "barrier":
             count = node.integer("num_threadblocks", 1, MAX_BLOCKS)
-            return Step(
+            return PlanStep(
                 name, barrier=("barrier", gpu.number, node.integer("barrier_id", 0, MAX_BLOCKS), count)
             )
         if name in ("sem_acquire", "sem_release"):
             ids = node.integers("semaphore_ids", 0, len(gpu.semaphores) - 1)
             keys = tuple(("semaphore", gpu.number, one, 0) for one in ids)
-            return Step(name, waits=keys) if name == "sem_acquire" else Step(name, signals=keys)
+            return PlanStep(name, waits=keys) if name == "sem_acquire" else PlanStep(name, signals=keys)
         if name in _SIGNALS - _EACH or name in _WAITS:
             keys = self._channel_keys(node, gpu, block, sends=name in _SIGNALS)
             relaxed = name.startswith("rlx")
             if name in _SIGNALS:
-                return Step(name, signals=keys, relaxed=relaxed)
-            return Step(name, waits=keys, relaxed=relaxed)
+                return PlanStep(name, signals=keys, relaxed=relaxed)
+            return PlanStep(name, waits=keys, relaxed=relaxed)
         if name not in _EACH | _SUM:
             node.wrong(f"is no operation that is known; known: {', '.join(_NAMES)}")
         signals = self._channel_keys(node, gpu, block, sends=True) if name in _SIGNALS else ()
         moves = self._moves(node, gpu, block, name)
-        return Step(name, moves, signals, by_switch=name in ("glre", "glres", "gstore"))
+        return PlanStep(name, moves, signals, by_switch=name in ("glre", "glres", "gstore"))
 
     def _channel_keys(
-        self, node: _Node, gpu: _GpuParts, block: _BlockParts, *, sends: bool
+        self, node: _JsonNode, gpu: _GpuParts, block: _BlockParts, *, sends: bool
     ) -> tuple[Key, ...]:
         """Channels by the GPUs that they join, and which of those between these two they are."""
         kind = node.text("channel_type", "memory")
@@ -327,7 +336,9 @@ class _Reader:
             node.wrong("names no channel in 'channel_ids'")
         return tuple(keys)
 
-    def _moves(self, node: _Node, gpu: _GpuParts, block: _BlockParts, name: str) -> tuple[Move, ...]:
+    def _moves(
+        self, node: _JsonNode, gpu: _GpuParts, block: _BlockParts, name: str
+    ) -> tuple[MemoryMove, ...]:
         sources, targets = (
             [
                 self._ranges(one, gpu, block, node, way, packets=k >= firsts.get(name, len(_NAMES)))
@@ -341,12 +352,12 @@ class _Reader:
         if name in _SUM:
             if len(counts) > 1:
                 node.wrong(f"sources and targets have {sorted(counts)} cells, and should have equally many")
-            moves = [Move(sum(sources, ()), sum(targets, ()))]
+            moves = [MemoryMove(sum(sources, ()), sum(targets, ()))]
         else:
             if len(sources) != len(targets) and len(sources) != 1:
                 node.wrong(f"has {len(sources)} sources and {len(targets)} targets")
             sources = sources * len(targets) if len(sources) == 1 else sources
-            moves = [Move(one, other) for one, other in zip(sources, targets, strict=True)]
+            moves = [MemoryMove(one, other) for one, other in zip(sources, targets, strict=True)]
         for move in moves:
             if len({part.count for part in (*move.sources, *move.targets)}) > 1:
                 node.wrong("a source and its target differ in 'size'")
@@ -356,10 +367,10 @@ class _Reader:
         return tuple(moves)
 
     def _ranges(
-        self, one: _Node, gpu: _GpuParts, block: _BlockParts, step: _Node, way: str, *, packets: bool
-    ) -> tuple[Part, ...]:
+        self, one: _JsonNode, gpu: _GpuParts, block: _BlockParts, step: _JsonNode, way: str, *, packets: bool
+    ) -> tuple[MemoryPart, ...]:
         """The cells that an entry of ``src_buff`` or ``dst_buff`` names: of several GPUs, by a switch."""
-        one = _Node(one.value, self.file, f"{step.where}, {way}")
+        one = _JsonNode(one.value, self.file, f"{step.where}, {way}")
         index, size = one.integer("index", 0, MAX_CELLS), one.integer("size", 1, MAX_CELLS)
         if one.get("switch_channel_id") is not None:
             at = one.integer("switch_channel_id", 0, len(block.channels["switch"]) - 1)
@@ -387,10 +398,10 @@ class _Reader:
             count //= members
             first += group.integer("tb_id", 0, members - 1) * count
         polled = Polled.PACKET if packets else Polled.NO
-        return tuple(Part(peer, buffer, first, count, polled) for peer in gpus)
+        return tuple(MemoryPart(peer, buffer, first, count, polled) for peer in gpus)
 
 
-def _steps_of(block: _Node) -> list[_Node]:
+def _steps_of(block: _JsonNode) -> list[_JsonNode]:
     """Steps, those of pipelines too."""
     steps = []
     for step in block.each("ops", MAX_STEPS):

@@ -32,7 +32,9 @@ collectives: {{{collective}: {algorithm}}}
 jobs: [{{workload: {{kind: collective, collective: {collective}, ranks: {ranks}, size: {size}B}}}}]
 """
     )
-    return found.summary.jobs[0].iteration_mean_ps / 1e6
+    took = found.summary.jobs[0].iteration_mean_ps
+    assert took is not None
+    return took / 1e6
 
 
 def errors(collective: str, by: dict[str, str], sizes: tuple[str, ...] | None = None) -> list[float]:

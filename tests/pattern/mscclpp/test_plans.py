@@ -15,7 +15,7 @@ from cosim.errors import AlgorithmError, InputError
 from cosim.pattern.costs import Costs
 from cosim.pattern.mscclpp.kernels import GetDirect, LsaAllToAll, OneshotMulticast, TwoshotMulticast
 from cosim.pattern.mscclpp.messages import plan_template
-from cosim.pattern.mscclpp.prove import Proof, prove_plan
+from cosim.pattern.mscclpp.prove import KernelProof, prove_plan
 from cosim.pattern.mscclpp.read import parse_plan
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective
@@ -42,7 +42,7 @@ KERNELS = [
 ]
 
 
-def proved(document: Json) -> Proof:
+def proved(document: Json) -> KernelProof:
     return prove_plan(parse_plan(json.dumps(document)))
 
 
@@ -250,7 +250,7 @@ def test_plans_of_mscclpp_are_proved_or_refused_by_name() -> None:
         except AlgorithmError as error:
             refused[path.name] = str(error)
     assert [*refused] == ["reduce_tbg.json"]
-    # Block 1 of GPU 0 reads what block 0 of GPU 1 copied, and hears of block 1 alone.
+    # PlanBlock 1 of GPU 0 reads what block 0 of GPU 1 copied, and hears of block 1 alone.
     assert "GPU 0, block 1, step 6 (rres): race: reads" in refused["reduce_tbg.json"]
 
 
