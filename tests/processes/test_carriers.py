@@ -135,7 +135,7 @@ def test_a_server_that_is_killed_under_it_comes_back_to_the_same() -> None:
         with cosim.open({**bare, "network": network}) as sim:
             sim.process(train(sim))
             sim.process(breaks(sim))
-            run = sim.run()
+            run: cosim.Run = sim.run()
         return run.digest
 
     elsewhere = {"command": command, "most_deaths": 2}
