@@ -29,9 +29,10 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.errors import InputError, Location
 from cosim.protocol.v1 import network_simulator_pb2 as pb
@@ -110,7 +111,7 @@ def unpack(content: bytes, end: int) -> list[LoggedAdvance]:
     """
     whole, at = zlib.decompressobj().decompress(content, _LONGEST), 0
 
-    def take(count: int, kind: type[np.generic]) -> np.ndarray:  # type: ignore[type-arg]
+    def take(count: int, kind: type[np.generic]) -> NDArray[Any]:
         nonlocal at
         found = np.frombuffer(whole, kind, count, at)
         at += found.nbytes
@@ -130,7 +131,7 @@ def unpack(content: bytes, end: int) -> list[LoggedAdvance]:
                 messages[place] = rows[row * length : (row + 1) * length]
         ends = np.cumsum(counts).tolist()
         fields.append([tuple(messages[low:high]) for low, high in zip([0, *ends], ends, strict=False)])
-    return [LoggedAdvance(*one, end) for one in zip(*fields, strict=True)]
+    return [LoggedAdvance(*lists, end=end) for lists in zip(*fields, strict=True)]
 
 
 class LogWriter:
