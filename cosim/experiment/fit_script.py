@@ -107,7 +107,8 @@ def scripts(jobs: Sequence[MeasuredJob], times: Sequence[float]) -> Scripts:
 
 def _logs(jobs: Sequence[MeasuredJob], times: Sequence[float]) -> F64:
     """float64[jobs]: logarithms of simulated over measured."""
-    return np.log(np.array(times) / np.array([job.seconds for job in jobs]))
+    off: F64 = np.log(np.array(times) / np.array([job.seconds for job in jobs]))
+    return off
 
 
 def _rms(values: F64) -> float:

@@ -52,6 +52,21 @@ class PreparedRun:
         Messages that arrived.
     digest
         As :attr:`cosim.Records.digest` of the same run by :func:`cosim.run`.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> prepared = cosim.prepare(
+    ...     '''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''',
+    ...     free={"jobs[0].start": "us"},
+    ... )
+    >>> run = prepared.run({"jobs[0].start": 5})
+    >>> run.iteration_ps, run.end_ps, run.num_messages
+    ((600000000,), 605000000, 24)
     """
 
     values: Mapping[str, Any]
@@ -78,6 +93,21 @@ class PreparedRuns(Sequence[PreparedRun]):
         int64[runs, jobs]: mean iteration; 0 where a run failed.
     failed
         What went wrong, by row; the others are there.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> prepared = cosim.prepare(
+    ...     '''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''',
+    ...     free={"jobs[0].start": "us"},
+    ... )
+    >>> runs = prepared.run_many({"jobs[0].start": [5, 7]})
+    >>> runs.end_ps, runs[1].values
+    (array([605000000, 607000000]), {'jobs[0].start': 7})
     """
 
     jobs: tuple[str, ...]
@@ -150,11 +180,11 @@ def prepare(scenario: Scenario | Mapping[str, Any] | str | Path, free: Free) -> 
     --------
     >>> import cosim
     >>> prepared = cosim.prepare(
-    ...     {
-    ...         "topology": {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"},
-    ...         "network": "fair_share",
-    ...         "jobs": [{"workload": {"kind": "collective", "collective": "all_reduce", "size": "4MB"}}],
-    ...     },
+    ...     '''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''',
     ...     free={"topology.rate": "Gbps"},
     ... )
     >>> prepared.run({"topology.rate": "40Gbps"}).end_ps
@@ -178,6 +208,20 @@ class PreparedScenario:
     Where only rates and latencies of links, starts of jobs or parameters of a congestion control are free, a
     run takes its loop and little more. Others are free as well; then all but workloads is made anew for each
     value. Threads may run at the same time.
+
+    Examples
+    --------
+    >>> import cosim
+    >>> prepared = cosim.prepare(
+    ...     '''
+    ... topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
+    ... network: fair_share
+    ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
+    ... ''',
+    ...     free={"jobs[0].start": "us"},
+    ... )
+    >>> prepared.free, prepared.quick, prepared.jobs
+    (('jobs[0].start',), ('jobs[0].start',), ('job0',))
     """
 
     def __init__(self, scenario: Scenario, free: Free) -> None:

@@ -469,7 +469,7 @@ def _means(ends_ps: I64, starts_ps: I64, job: JobInfo) -> I64:
         if ends_ps.shape[1] == 1:
             return np.asarray(whole, np.int64)
         if whole.max(initial=0) < _EXACT:
-            return np.rint(whole / ends_ps.shape[1]).astype(np.int64)
+            return np.asarray(np.rint(whole / ends_ps.shape[1]), np.int64)
     found = []
     for ends, start in zip(ends_ps, starts_ps.tolist(), strict=True):
         times = settled(iteration_times(ends[:, None], start), job.workload)

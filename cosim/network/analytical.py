@@ -140,12 +140,6 @@ class AnalyticalNetwork(CompiledNetwork):
         return "run_changing" if self._is_changing else self.plain_loop
 
     @property
-    def _at_hand(self) -> ChangeList:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        found: ChangeList = self._legs.changes
-        return found
-
-    @property
     def columns(self) -> Columns:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return self._legs if self._is_changing else self._plain

@@ -89,12 +89,6 @@ class FairShareNetwork(CompiledNetwork):
         return {("links", "capacity"): rate_bps / _BPS_PER_BYTE_PS, ("links", "latency"): latency_ps}
 
     @property
-    def _at_hand(self) -> ChangeList:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        found: ChangeList = self._fluid.changes
-        return found
-
-    @property
     def takes_paths(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: but for a balancer that chooses."""
         return self._balancing.balancer is None

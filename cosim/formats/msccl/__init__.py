@@ -5,10 +5,12 @@ Collective Communication Language", ASPLOS 2023, doi:10.1145/3575693.3575724).
 
 ====================  ======================================================================
 ``cells``             where the chunks of a plan lie in MSCCL's buffers, phase after phase
-``export``            format ``msccl``: one collective as MSCCL XML, the algorithm that NCCL's fork and its
-                      successors run
+``export``            formats ``msccl`` and ``mscclpp``: one collective as MSCCL XML, the algorithm that
+                      NCCL's fork and its successors run, or as MSCCL++ execution plan (JSON)
 ``lower``             a plan of ours as an MSCCL program: messages onto connections, connections onto thread
                       blocks
+``plan_json``         a program as MSCCL++ execution plan (JSON), which ``cosim.pattern.mscclpp`` reads
+                      back and proves
 ``program``           a program: what MSCCL XML says, as objects
 ``program_template``  a program as a template: what is timed
 ``promise``           what lies in each GPU's buffers before a collective, and what must lie there after it

@@ -1,4 +1,5 @@
-"""Format ``msccl``: one collective as MSCCL XML, the algorithm that NCCL's fork and its successors run.
+"""Formats ``msccl`` and ``mscclpp``: one collective as MSCCL XML, the algorithm that NCCL's fork and its
+successors run, or as MSCCL++ execution plan (JSON).
 
 The file says how one collective goes over one process group: which chunks each thread block sends, receives
 and reduces. It is proved before it is written. Everything else of a scenario (computations, other operations,
@@ -9,6 +10,7 @@ the file by itself.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -18,10 +20,14 @@ from cosim.engine.programs import COLLECTIVES, ReadyJob
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.algorithm import MscclFile
 from cosim.formats.msccl.lower import lower_plan
+from cosim.formats.msccl.plan_json import write_plan
 from cosim.formats.msccl.program import MscclProgram
 from cosim.formats.msccl.read import read_program
 from cosim.formats.msccl.write import write_program
+from cosim.pattern.mscclpp.prove import prove_plan
+from cosim.pattern.mscclpp.read import parse_plan
 from cosim.pattern.planner import Planner
+from cosim.pattern.template import Collective
 from cosim.translation.contract import Format, Progress
 from cosim.translation.loss_report import LossReport, TranslationError
 from cosim.translation.says import Says
@@ -29,18 +35,19 @@ from cosim.translation.source import Source
 from cosim.workload.program import Operation, OpKind
 
 
-class MscclFormat(Format):
-    """MSCCL XML: one collective, as thread blocks and steps"""
+class _OneCollective(Format):
+    """Base of both: which collective, and its program."""
 
     says: ClassVar[frozenset[Says]] = frozenset(
         {Says.COLLECTIVES, Says.ALGORITHMS, Says.GROUPS, Says.ROOTS, Says.CHANNELS, Says.PLACEMENT}
     )
 
     operation: str = Field("", description="name (or collective) of the operation; omitted: the first one.")
-    protocol: Literal["Simple", "LL", "LL128"] = Field("Simple", description="what the file asks NCCL for.")
-    file: str = Field(
-        "algorithm.xml", pattern=r"^[^/\\]+$", description="name of the file in the output folder."
-    )
+    file: str
+
+    def asked_protocol(self) -> str:
+        """What the file asks for."""
+        return "Simple"
 
     def examine(self, source: Source, report: LossReport) -> None:
         """See :meth:`Format.examine`."""
@@ -59,13 +66,18 @@ class MscclFormat(Format):
         job, operation = self._chosen(source)
         try:
             program = self._program(source, job, operation, report)
+            text = self._text(program, COLLECTIVES[operation.collective], operation.root)
         except AlgorithmError as error:
             raise TranslationError(error.message, location=error.location, hint=error.hint) from error
-        (out / self.file).write_text(write_program(program), encoding="utf-8")
+        (out / self.file).write_text(text, encoding="utf-8")
         progress(1, 1, "files")
         report.written("thread blocks", program.num_blocks, f"{len(program.gpus)} GPUs, {self.file}")
         report.written("steps", program.num_steps)
         report.written("chunks", program.num_chunks)
+
+    @abstractmethod
+    def _text(self, program: MscclProgram, collective: Collective, root: int) -> str:
+        """What the file says."""
 
     def _chosen(self, source: Source) -> tuple[ReadyJob, Operation]:
         names = []
@@ -78,7 +90,7 @@ class MscclFormat(Format):
                         return job, operation
                     names.append(operation.name or operation.collective)
         if not names:
-            raise TranslationError("the scenario has no collective, and MSCCL XML says nothing else")
+            raise TranslationError("the scenario has no collective, and this format says nothing else")
         raise TranslationError(
             f"no collective is named {self.operation!r}", hint=f"there are: {', '.join(dict.fromkeys(names))}"
         )
@@ -108,10 +120,39 @@ class MscclFormat(Format):
             dims=group.dims,
             endpoints=tuple(group.endpoints.tolist()),
         )
-        lowered = lower_plan(plan, name=f"cosim_{plan.algorithm}", protocol=self.protocol)
+        lowered = lower_plan(plan, name=f"cosim_{plan.algorithm}", protocol=self.asked_protocol())
         for difference in lowered.differences:
             report.approximated(difference, 1)
         return lowered.program
+
+
+class MscclFormat(_OneCollective):
+    """MSCCL XML: one collective, as thread blocks and steps"""
+
+    protocol: Literal["Simple", "LL", "LL128"] = Field("Simple", description="what the file asks NCCL for.")
+    file: str = Field(
+        "algorithm.xml", pattern=r"^[^/\\]+$", description="name of the file in the output folder."
+    )
+
+    def asked_protocol(self) -> str:
+        """What the scenario says."""
+        return self.protocol
+
+    def _text(self, program: MscclProgram, collective: Collective, root: int) -> str:
+        del collective, root
+        return write_program(program)
+
+
+class MscclppFormat(_OneCollective):
+    """MSCCL++ execution plan (JSON): one collective, as thread blocks that put, signal and wait"""
+
+    file: str = Field("plan.json", pattern=r"^[^/\\]+$", description="name of the file in the output folder.")
+
+    def _text(self, program: MscclProgram, collective: Collective, root: int) -> str:
+        """It is read back and proved: data, deadlocks and races."""
+        found = write_plan(program, collective)
+        prove_plan(parse_plan(found, self.file), root=root)
+        return found
 
 
 def _member(job: ReadyJob, operation: Operation) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,7 +18,7 @@ from cosim.host.contract import HostSpec
 from cosim.models.activations import with_activations_out
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
-from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
+from cosim.models.catalogue.cut import FUSED, Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
 from cosim.models.catalogue.memory import Memory
 from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
@@ -184,20 +183,20 @@ class ModelWorkload(TrainedWorkload):
         if self.sharded_optimizer or self.parallel.fsdp > 1:
             raise ValueError(f"{name} needs whole replicas: without sharded_optimizer and fsdp")
 
-    def other_scripts(self) -> Iterator[tuple[str, str]]:
+    def other_scripts(self) -> list[tuple[str, str]]:
         """See :class:`~cosim.workload.contract.WorkloadSpec`: presets, attention, recomputation, norms."""
         if self.task != "training":
-            return
-        given = self.model_fields_set
+            return []
+        found: list[tuple[str, str]] = []
         if self.preset is None:
-            yield from (("preset", name) for name in presets_of(self.framework))
-        if "attention" not in given:
-            fused: tuple[Attention, ...] = ("flash", "flash2", "triton")
-            yield from (("attention", one) for one in fused if one != self.attends)
-        if "recompute" not in given:
-            yield from (("recompute", one) for one in ("selective", "full"))
+            found += [("preset", name) for name in presets_of(self.framework)]
+        if "attention" not in self.model_fields_set:
+            found += [("attention", one) for one in FUSED if one != self.attends]
+        if "recompute" not in self.model_fields_set:
+            found += [("recompute", "selective"), ("recompute", "full")]
         if isinstance(self.framework, PyTorch) and "norm" not in self.framework.model_fields_set:
-            yield "framework.norm", "fused"
+            found.append(("framework.norm", "fused"))
+        return found
 
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of what this job doesn't have."""

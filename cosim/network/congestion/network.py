@@ -324,12 +324,6 @@ class CongestionNetwork(CompiledNetwork):
                 fluid.put(lines=np.concatenate([fluid.lines, make_lines(num_links)]))
 
     @property
-    def _at_hand(self) -> ChangeList:
-        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
-        found: ChangeList = self._fluid.changes
-        return found
-
-    @property
     def takes_paths(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: a balancer chooses."""
         return self._balancing.balancer is None

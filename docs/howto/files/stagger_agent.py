@@ -9,9 +9,9 @@ import cosim
 
 
 class Stagger(gymnasium.Env[Any, Any]):
-    """One decision an episode: when the second job starts, 0 to 20 ms after the first"""
+    """One decision an episode: when the second job starts; an action of 1 is after 20 ms"""
 
-    action_space = gymnasium.spaces.Box(0.0, 20.0, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float32)
     observation_space = gymnasium.spaces.Box(1.0, 4.0, (1,), np.float32)
 
     def __init__(self, scenario: str) -> None:
@@ -24,7 +24,7 @@ class Stagger(gymnasium.Env[Any, Any]):
         return np.array([self.rate / 100], np.float32), {}
 
     def step(self, action: Any) -> Any:
-        start = round(1000 * float(action[0]))
+        start = round(20_000 * float(action[0]))
         run = self.prepared.run({"jobs[1].start": start, "topology.rate": self.rate})
         slowest = max(run.iteration_ps)
         return np.array([self.rate / 100], np.float32), -slowest / 1e9, True, False, {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -12,14 +13,17 @@ from hypothesis import strategies as st
 
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.lower import Lowered, lower_plan
+from cosim.formats.msccl.plan_json import write_plan
 from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.read import parse_program
-from cosim.pattern.rows import normal
 from cosim.formats.msccl.schedule import schedule
 from cosim.formats.msccl.write import write_program
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.costs import Costs
+from cosim.pattern.mscclpp.prove import prove_plan
+from cosim.pattern.mscclpp.read import parse_plan
 from cosim.pattern.planner import Planner
+from cosim.pattern.rows import normal
 from cosim.pattern.template import REDUCE, Collective, Template
 from tests.formats.msccl.programs import execute, is_right
 
@@ -152,3 +156,32 @@ def test_what_has_no_data_or_several_chunks_is_refused() -> None:
     config = CollectiveConfig.model_validate({"splits": 2})
     with pytest.raises(AlgorithmError, match="an operation of 2 chunks"):
         lower_plan(Planner(config).plan(Collective.ALL_REDUCE, 4, 1 << 20), name="x")
+
+
+PLANS = [
+    (Collective.ALL_REDUCE, {"algorithm": "ring", "channels": 2, "bidirectional": True}, 4),
+    *((Collective.ALL_REDUCE, name, 8) for name in ("halving_doubling", "double_binary_tree", "swing")),
+    *((kind, "ring", 5) for kind in (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)),
+    *((kind, "pat", 4) for kind in (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)),
+    (Collective.ALL_GATHER, "bruck", 5),
+    (Collective.ALL_TO_ALL, "direct", 4),
+    (Collective.BROADCAST, "ring", 3),
+]
+
+
+@pytest.mark.parametrize(("collective", "algorithm", "ranks"), PLANS)
+def test_a_plan_for_mscclpp_is_proved_as_it_is_read_back(
+    collective: Collective, algorithm: Any, ranks: int
+) -> None:
+    text = write_plan(lowered(collective, algorithm, ranks, 1 << 20).program, collective)
+    assert str(prove_plan(parse_plan(text))).startswith("proved: ")
+
+
+def test_a_plan_for_mscclpp_without_a_wait_is_refused() -> None:
+    """So the proof above says something."""
+    program = lowered(Collective.ALL_REDUCE, "ring", 4, 1 << 20).program
+    plan = json.loads(write_plan(program, Collective.ALL_REDUCE))
+    block = plan["gpus"][2]["threadblocks"][0]
+    block["ops"].remove(next(op for op in block["ops"] if op["name"] == "wait"))
+    with pytest.raises(AlgorithmError, match="GPU 2"):
+        prove_plan(parse_plan(json.dumps(plan)))
