@@ -140,10 +140,13 @@ def _measured(done: Done, source: Scenario | Sweep | None, names: Sequence[str])
     from cosim.experiment.facts import measured
     from cosim.experiment.scenario import Scenario
     from cosim.experiment.simulate import Run
+    from cosim.results.stored_run import StoredRun
 
     if isinstance(done, Run):
         return measured(names, done.scenario, done.summary, done.alone)
-    return measured(names, source, done.summary) if isinstance(source, Scenario) else {}
+    if isinstance(done, StoredRun) and isinstance(source, Scenario):
+        return measured(names, source, done.summary)
+    return {}
 
 
 def _print_json(done: Done, measures: Mapping[str, float]) -> None:

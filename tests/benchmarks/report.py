@@ -1,6 +1,7 @@
 """Sizes and times of reports: ``python -m tests.benchmarks.report [NAME ...]``.
 
-Runs of nothing, 16, 256, 1,024 and 2,048 ranks, 16,384 folded, and one of 2 million messages that are all kept.
+Runs of nothing, 16, 256, 1,024 and 2,048 ranks, 16,384 folded, and one of 2 million messages that are all
+kept.
 Each in a process of its own: CPU-seconds and most memory of making the page from a run in memory (of the
 process, less what the run itself took), bytes of the file, and in headless Chromium the time to the first
 paint, until the answer and until all is drawn, and the page's memory. Without Chromium or playwright, the

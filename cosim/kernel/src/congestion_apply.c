@@ -79,7 +79,7 @@ static inline void wake_or_hurry(struct congestion_state *fluid, int64_t c, int6
 /* Wake all connections that rest on a link, which begins to queue: with data of any class, or acknowledgements. */
 static void wake_all(struct congestion_state *fluid, int64_t link, int64_t now) {
   if (fluid->counts.num_asleep == 0 && fluid->settings.tolerance == 0.0) return;
-  const struct strand_hop *hops = fluid->hops;
+  const struct subflow_hop *hops = fluid->hops;
   int64_t p = link;
   for (int64_t k = 0; k < fluid->counts.num_classes; k++, p += fluid->counts.num_links)
     for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) wake_or_hurry(fluid, hops[m].conn, now);
@@ -98,7 +98,7 @@ static inline void wake_if_hot(struct congestion_state *fluid, int64_t p, int64_
 
 /* -- what connections want, and hosts' own ports ---------------------------------------------------------------- */
 
-/* Whether a port's own connections share it as before, where one with a strand there that wanted `before` wants `mine`.
+/* Whether a port's own connections share it as before, where one with a subflow there that wanted `before` wants `mine`.
  */
 static inline bool is_shared_as_before(const struct congestion_state *fluid, const struct port *port, int64_t before,
                                        int64_t mine) {
@@ -106,19 +106,19 @@ static inline bool is_shared_as_before(const struct congestion_state *fluid, con
   return before > port->level && mine > port->level && port->own + mine - before > fluid->links[port->link].capacity;
 }
 
-/* What a connection's strands want of their first ports; together they wanted `before`. */
-static void want_by_strand(struct congestion_state *fluid, const struct connection *one, int64_t before) {
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    struct strand *strand = &fluid->strands[s];
-    int64_t mine = (int64_t)((double)one->want * strand->part);
-    if (mine == strand->want) continue;
-    int64_t p = fluid->hops[strand->hop].port;
+/* What a connection's subflows want of their first ports; together they wanted `before`. */
+static void want_by_subflow(struct congestion_state *fluid, const struct connection *one, int64_t before) {
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    struct subflow *subflow = &fluid->subflows[s];
+    int64_t mine = (int64_t)((double)one->want * subflow->part);
+    if (mine == subflow->want) continue;
+    int64_t p = fluid->hops[subflow->hop].port;
     struct port *port = &fluid->ports[p];
-    if (strand->part == 1.0 && strand->want == before && is_shared_as_before(fluid, port, before, mine))
+    if (subflow->part == 1.0 && subflow->want == before && is_shared_as_before(fluid, port, before, mine))
       port->own += mine - before;
     else
-      own_changed(fluid, p, mine - strand->want);
-    strand->want = mine;
+      own_changed(fluid, p, mine - subflow->want);
+    subflow->want = mine;
   }
 }
 
@@ -134,13 +134,13 @@ static void set_wants(struct congestion_state *fluid, int64_t now) {
     if (one->attached == 0) continue;
     int64_t before = one->want;
     one->want = one->active != 0 ? set_want(fluid, c, now) : 0;
-    want_by_strand(fluid, one, before);
+    want_by_subflow(fluid, one, before);
   }
 }
 
 /* Connections that begin at a port and want more than `above` have another share of it: they are changed. */
 static void change_own(struct congestion_state *fluid, int64_t p, int64_t above, int64_t now) {
-  const struct strand_hop *hops = fluid->hops;
+  const struct subflow_hop *hops = fluid->hops;
   for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) {
     int64_t c = hops[m].conn;
     /* Others that pass here began elsewhere: they keep what the port before them passes on. */
@@ -153,15 +153,15 @@ static void change_own(struct congestion_state *fluid, int64_t p, int64_t above,
 /* Give all connections that want at most `level` what they want, and share the rest of `room` among those that want
  * more: what each of them has then. `level` if none wants more. */
 static int64_t higher_level(const struct congestion_state *fluid, int64_t p, double room, int64_t level) {
-  const struct strand_hop *hops = fluid->hops;
+  const struct subflow_hop *hops = fluid->hops;
   int64_t content = 0, parts = 0;
   for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) {
     if (hops[m].leads == 0) continue;
-    const struct strand *strand = &fluid->strands[hops[m].leads - 1];
+    const struct subflow *subflow = &fluid->subflows[hops[m].leads - 1];
     if (fluid->conns[hops[m].conn].want <= level)
-      content += strand->want;
+      content += subflow->want;
     else
-      parts += (int64_t)(strand->part * PART_UNIT);
+      parts += (int64_t)(subflow->part * PART_UNIT);
   }
   if (parts == 0) return level;
   return (int64_t)((room - (double)content) * FLOOR * PART_UNIT / (double)parts);
@@ -230,7 +230,7 @@ static void share_own_ports(struct congestion_state *fluid, int64_t now) {
 
 /* The rate that comes to hop k from the port before, whose queue is not told apart. */
 static int64_t passed_untraced(struct congestion_state *fluid, int64_t k, double least) {
-  const struct strand_hop *hop = &fluid->hops[k - 1];
+  const struct subflow_hop *hop = &fluid->hops[k - 1];
   const struct port *before = &fluid->ports[hop->port];
   struct hop_memory *memory = &fluid->sights[k];
   int64_t fresh = hop->load;
@@ -252,41 +252,41 @@ static int64_t passed_untraced(struct congestion_state *fluid, int64_t k, double
   return fresh;
 }
 
-/* The rate that comes to hop k of a strand: from its connection, or from the port before. */
-static inline int64_t coming_to(struct congestion_state *fluid, const struct strand *strand, int64_t k,
+/* The rate that comes to hop k of a subflow: from its connection, or from the port before. */
+static inline int64_t coming_to(struct congestion_state *fluid, const struct subflow *subflow, int64_t k,
                                 double least) {
-  if (k == strand->hop) return (int64_t)((double)fluid->conns[strand->conn].rate * strand->part);
+  if (k == subflow->hop) return (int64_t)((double)fluid->conns[subflow->conn].rate * subflow->part);
   return fluid->settings.traced ? leaves_with(fluid, k - 1, least) : passed_untraced(fluid, k, least);
 }
 
 /* Bring a hop's fresh rate to its port. */
-static inline void bring_load(struct core *core, struct congestion_state *fluid, const struct strand *strand,
+static inline void bring_load(struct core *core, struct congestion_state *fluid, const struct subflow *subflow,
                               int64_t k, double least, int64_t now) {
-  struct strand_hop *hop = &fluid->hops[k];
+  struct subflow_hop *hop = &fluid->hops[k];
   int64_t more = hop->fresh - hop->load;
   if (more == 0) return;
   /* The queue is settled first: up to now it grew by the old load. */
   settle_queues(core, fluid, hop->link, now);
-  if (!fluid->settings.lossless) count_dropped(fluid, strand, k);
-  if (fluid->settings.lossless && k > strand->hop) bring_more(fluid, k, more, now);
+  if (!fluid->settings.lossless) count_dropped(fluid, subflow, k);
+  if (fluid->settings.lossless && k > subflow->hop) bring_more(fluid, k, more, now);
   fluid->ports[hop->port].load += more;
   hop->load = hop->fresh;
   touch_port(fluid, hop->port);
   if (fluid->settings.traced) line_up(fluid, k, least, now);
 }
 
-/* Bring the rates of the first `count` moving strands to their ports number `level`. */
+/* Bring the rates of the first `count` moving subflows to their ports number `level`. */
 static void bring_loads(struct core *core, struct congestion_state *fluid, int64_t level, int64_t count, double least,
                         int64_t now) {
   /* All are read before any is written: the order of connections in `changed` must not show in the rates. */
   for (int64_t k = 0; k < count; k++) {
-    const struct strand *strand = &fluid->strands[fluid->moving[k]];
-    int64_t hop = strand->hop + level;
-    if (level < strand->hops) fluid->hops[hop].fresh = coming_to(fluid, strand, hop, least);
+    const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
+    int64_t hop = subflow->hop + level;
+    if (level < subflow->hops) fluid->hops[hop].fresh = coming_to(fluid, subflow, hop, least);
   }
   for (int64_t k = 0; k < count; k++) {
-    const struct strand *strand = &fluid->strands[fluid->moving[k]];
-    if (level < strand->hops) bring_load(core, fluid, strand, strand->hop + level, least, now);
+    const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
+    if (level < subflow->hops) bring_load(core, fluid, subflow, subflow->hop + level, least, now);
   }
 }
 
@@ -304,14 +304,14 @@ static inline bool change_sharers(struct congestion_state *fluid, struct port *p
   return true;
 }
 
-/* Strands that went on from port p before its load changed, as it is nearer to their senders, have to be brought to
+/* Subflows that went on from port p before its load changed, as it is nearer to their senders, have to be brought to
  * their ports once more. */
 static void note_late(struct congestion_state *fluid, int64_t p, int64_t level) {
   struct congestion_counts *counts = &fluid->counts;
   for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) {
-    for (int64_t s = fluid->conns[fluid->hops[m].conn].strand; s != NONE; s = fluid->strands[s].next) {
-      const struct strand *strand = &fluid->strands[s];
-      if (m < strand->hop || m >= strand->hop + level || m >= strand->hop + strand->hops - 1) continue;
+    for (int64_t s = fluid->conns[fluid->hops[m].conn].subflow; s != NONE; s = fluid->subflows[s].next) {
+      const struct subflow *subflow = &fluid->subflows[s];
+      if (m < subflow->hop || m >= subflow->hop + level || m >= subflow->hop + subflow->hops - 1) continue;
       RESERVE(fluid, late, counts->num_late + 1);
       fluid->late[counts->num_late++] = (int32_t)s;
     }
@@ -323,29 +323,29 @@ static void note_late(struct congestion_state *fluid, int64_t p, int64_t level) 
  * are woken before the next ports' turn. */
 static void change_others(struct congestion_state *fluid, int64_t level, int64_t count, double least, int64_t now) {
   for (int64_t k = 0; k < count; k++) {
-    const struct strand *strand = &fluid->strands[fluid->moving[k]];
-    if (level >= strand->hops) continue;
-    int64_t p = fluid->hops[strand->hop + level].port;
+    const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
+    if (level >= subflow->hops) continue;
+    int64_t p = fluid->hops[subflow->hop + level].port;
     wake_if_hot(fluid, p, now);
     if (fluid->counts.num_classes > 1) look_after(fluid, p);
     /* Shares of the first port are set in share_own_port; what leaves the last one goes to no port. */
-    if (level == 0 || level == strand->hops - 1) continue;
+    if (level == 0 || level == subflow->hops - 1) continue;
     bool changed = fluid->settings.traced ? have_all_moved(fluid, p) : change_sharers(fluid, &fluid->ports[p], least, now);
     if (changed) note_late(fluid, p, level);
   }
 }
 
-/* A connection's strands move; returns the most that its own ports let it send. */
-static inline int64_t move_strands(struct congestion_state *fluid, const struct connection *one) {
+/* A connection's subflows move; returns the most that its own ports let it send. */
+static inline int64_t move_subflows(struct congestion_state *fluid, const struct connection *one) {
   int64_t level = NEVER;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (strand->attached == 0) continue;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->attached == 0) continue;
     if (fluid->settings.traced)
       have_moved(fluid, s);
     else
       note_moving(fluid, s);
-    if (strand->part > 0.0) level = least(level, fluid->ports[fluid->hops[strand->hop].port].level);
+    if (subflow->part > 0.0) level = least(level, fluid->ports[fluid->hops[subflow->hop].port].level);
   }
   return level;
 }
@@ -357,12 +357,12 @@ static inline bool hardly_differs(const struct congestion_state *fluid, const st
   return one->rate <= level && rate > 0 && fabs((double)(rate - one->rate)) < allowed;
 }
 
-/* Changed connections get the rates that their own ports let them have; all their strands move. */
+/* Changed connections get the rates that their own ports let them have; all their subflows move. */
 static void set_rates(struct congestion_state *fluid, int64_t now) {
   for (int64_t k = 0; k < fluid->counts.num_changed; k++) {
     struct connection *one = &fluid->conns[fluid->changed[k]];
     if (one->attached == 0) continue;
-    int64_t level = move_strands(fluid, one), rate = least(one->want, level);
+    int64_t level = move_subflows(fluid, one), rate = least(one->want, level);
     if (rate == one->rate || hardly_differs(fluid, one, rate, level)) continue;
     /* A round with two rates says little of the next one, which has only the second. */
     if (one->active != 0 && one->round < now) one->uneven = 1;
@@ -371,15 +371,15 @@ static void set_rates(struct congestion_state *fluid, int64_t now) {
   }
 }
 
-/* Bring the rates of moving strands to their ports, hop by hop; more connections may change on the way. */
+/* Bring the rates of moving subflows to their ports, hop by hop; more connections may change on the way. */
 static void bring_hop_by_hop(struct core *core, struct congestion_state *fluid, double least, int64_t now) {
   struct congestion_counts *counts = &fluid->counts;
   for (int64_t level = 0; level < counts->most_hops; level++) {
-    /* Strands that join on the way have brought their rates to earlier ports before; they change from here on. */
+    /* Subflows that join on the way have brought their rates to earlier ports before; they change from here on. */
     int64_t known = counts->num_changed, count = counts->num_moving;
     bring_loads(core, fluid, level, count, least, now);
     change_others(fluid, level, count, least, now);
-    for (int64_t k = known; k < counts->num_changed; k++) move_strands(fluid, &fluid->conns[fluid->changed[k]]);
+    for (int64_t k = known; k < counts->num_changed; k++) move_subflows(fluid, &fluid->conns[fluid->changed[k]]);
   }
   counts->num_moving = 0;
 }
@@ -402,43 +402,43 @@ static void set_loads(struct core *core, struct congestion_state *fluid, double 
 /* -- who leaves ------------------------------------------------------------------------------------------------- */
 
 /* Whether nothing of hop k is left in its port, whose queue is told apart. */
-static bool is_through_traced(const struct congestion_state *fluid, const struct strand *strand, int64_t k) {
+static bool is_through_traced(const struct congestion_state *fluid, const struct subflow *subflow, int64_t k) {
   const struct hop_memory *memory = &fluid->sights[k];
   /* All that came may wait behind others: then nothing leaves yet, and nothing comes any more. */
   if (fluid->hops[k].load != 0 || fluid->outs[k] != 0 || memory->fronts != 0) return false;
   /* While its feed is paused it stays: the pause ends when the feed is down to its threshold. */
-  return !fluid->settings.lossless || k == strand->hop || fluid->feeds[memory->feed].stopped == 0;
+  return !fluid->settings.lossless || k == subflow->hop || fluid->feeds[memory->feed].stopped == 0;
 }
 
 /* Whether nothing of hop k is left in its port, whose queue is not told apart. */
-static bool is_through_untraced(const struct congestion_state *fluid, const struct strand *strand, int64_t k,
+static bool is_through_untraced(const struct congestion_state *fluid, const struct subflow *subflow, int64_t k,
                                 double least) {
   const struct port *port = &fluid->ports[fluid->hops[k].port];
   if (fluid->hops[k].load != 0) return false;
   /* A queue to which nothing comes still sends to the next port, where only this hop can bring it. */
-  return k == strand->hop + strand->hops - 1 || port->queue <= least || port->load != 0;
+  return k == subflow->hop + subflow->hops - 1 || port->queue <= least || port->load != 0;
 }
 
-/* Whether the queues on the way have passed on what was sent by a strand. */
-static bool is_through(const struct congestion_state *fluid, const struct strand *strand, double least) {
-  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-    bool through = fluid->settings.traced ? is_through_traced(fluid, strand, k)
-                                          : is_through_untraced(fluid, strand, k, least);
+/* Whether the queues on the way have passed on what was sent by a subflow. */
+static bool is_through(const struct congestion_state *fluid, const struct subflow *subflow, double least) {
+  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+    bool through = fluid->settings.traced ? is_through_traced(fluid, subflow, k)
+                                          : is_through_untraced(fluid, subflow, k, least);
     if (!through) return false;
   }
   return true;
 }
 
-/* Strands by which nothing more is sent leave their ports when all that was sent is through. */
+/* Subflows by which nothing more is sent leave their ports when all that was sent is through. */
 static void let_go(struct congestion_state *fluid, double least) {
   for (int64_t k = 0; k < fluid->counts.num_changed; k++) {
     int64_t c = fluid->changed[k];
     struct connection *one = &fluid->conns[c];
     if (one->attached == 0 || (one->active != 0 && one->leaving == 0)) continue;
-    for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-      struct strand *strand = &fluid->strands[s];
-      bool done = one->active == 0 || strand->part == 0.0;
-      if (strand->attached != 0 && done && is_through(fluid, strand, least)) detach_strand(fluid, one, strand);
+    for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+      struct subflow *subflow = &fluid->subflows[s];
+      bool done = one->active == 0 || subflow->part == 0.0;
+      if (subflow->attached != 0 && done && is_through(fluid, subflow, least)) detach_subflow(fluid, one, subflow);
     }
     if (one->leaving != 0) drop_left(fluid, c);
   }
@@ -472,10 +472,10 @@ static void watch_queues(struct core *core, struct congestion_state *fluid, doub
 
 /* Whether nothing on the path of connection `one` waits. */
 static bool may_rest(const struct congestion_state *fluid, const struct connection *one) {
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-      const struct strand_hop *hop = &fluid->hops[k];
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+      const struct subflow_hop *hop = &fluid->hops[k];
       if (is_hot(fluid, hop->port) || (hop->back >= 0 && is_hot(fluid, hop->back))) return false;
     }
   }
@@ -484,10 +484,10 @@ static bool may_rest(const struct congestion_state *fluid, const struct connecti
 
 /* Connection `one` rests: its rounds are left out until a link on its path begins to queue. */
 static void rest(struct congestion_state *fluid, struct connection *one, int64_t period, int64_t due) {
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-      const struct strand_hop *hop = &fluid->hops[k];
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+      const struct subflow_hop *hop = &fluid->hops[k];
       fluid->ports[hop->link].hot = 0;
       if (hop->back >= 0) fluid->ports[hop->back].hot = 0;
     }

@@ -1,4 +1,4 @@
-/* What changes in an instant of `congestion`: connections, ports, hosts and strands to look at when time leaves it, each
+/* What changes in an instant of `congestion`: connections, ports, hosts and subflows to look at when time leaves it, each
  * of them once. What the network is: cosim/network/congestion/network.py.
  */
 #include "kernel.h"
@@ -17,12 +17,12 @@ static inline void note_woken(struct congestion_state *fluid, int64_t c) {
   fluid->woken[fluid->counts.num_woken++] = (int32_t)c;
 }
 
-/* A strand's loads are to be brought to its ports. */
+/* A subflow's loads are to be brought to its ports. */
 static inline void note_moving(struct congestion_state *fluid, int64_t s) {
   struct congestion_counts *counts = &fluid->counts;
   RESERVE(fluid, moving, counts->num_moving + 1);
   fluid->moving[counts->num_moving++] = (int32_t)s;
-  counts->most_hops = most(counts->most_hops, fluid->strands[s].hops);
+  counts->most_hops = most(counts->most_hops, fluid->subflows[s].hops);
 }
 
 /* A connection has a new rate to send at. */

@@ -3,10 +3,10 @@
 
 /* Count a connection among those on its links (sign 1), or no longer (-1). */
 static void count_crowd(struct congestion_state *fluid, int64_t c, int64_t sign) {
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    int64_t part = sign * (int64_t)(strand->part * WEIGHT_UNIT + 0.5);
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    int64_t part = sign * (int64_t)(subflow->part * WEIGHT_UNIT + 0.5);
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
       fluid->balance->crowd[fluid->hops[k].link] += part;
   }
 }
@@ -30,9 +30,9 @@ int64_t choose_all_anew(struct congestion_state *fluid, int64_t num_conns) {
 
 /* Mark what a connection itself brings to its links now (sign 1), or take the marks away (-1). */
 static void bring_mine(struct congestion_state *fluid, int64_t c, int64_t sign) {
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
       fluid->mine[fluid->hops[k].link] += sign * fluid->hops[k].load;
   }
 }
@@ -94,7 +94,7 @@ static void fill_choices(struct core *core, struct congestion_state *fluid, int6
 /* -- how a connection takes an answer ------------------------------------------------------------------------------ */
 
 /* Whether the `n`-th answer names paths that its connection never took. */
-static bool lacks_strands(const struct congestion_state *fluid, int64_t n) {
+static bool lacks_subflows(const struct congestion_state *fluid, int64_t n) {
   const struct balance *balance = fluid->balance;
   const struct choice *row = &balance->rows[n];
   const int32_t *choices = fluid->choices + fluid->conns[row->conn].choices;
@@ -152,7 +152,7 @@ static int64_t choose_paths(struct core *core, struct congestion_state *fluid, i
   int64_t status = check_batch(balance);
   if (status != DONE) return status;
   for (; balance->counts.taken < balance->counts.num_rows; balance->counts.taken++) {
-    if (lacks_strands(fluid, balance->counts.taken)) return NEED_STRANDS;
+    if (lacks_subflows(fluid, balance->counts.taken)) return NEED_SUBFLOWS;
     follow_choice(core, fluid, balance->counts.taken, now);
   }
   end_batch(balance);

@@ -15,13 +15,13 @@ static double grown_queue(const struct congestion_state *fluid, const struct por
   return least_of(grown, most_of(room, port->queue));
 }
 
-/* What data of a strand waits in its queues, in what a byte takes at a bit a second. */
-static double data_waits(const struct congestion_state *fluid, const struct strand *strand) {
+/* What data of a subflow waits in its queues, in what a byte takes at a bit a second. */
+static double data_waits(const struct congestion_state *fluid, const struct subflow *subflow) {
   /* Where a packet waits, queues behind grow meanwhile. A window sends what comes back of them; a rate goes on until it
    * hears of what it did. */
   bool ahead = fluid->settings.gives_rate;
   double wait = 0.0;
-  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
+  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
     const struct port *port = &fluid->ports[fluid->hops[k].port];
     double queue = port->queue;
     if (queue == 0.0 && !(ahead && wait > 0.0)) continue;
@@ -33,12 +33,12 @@ static double data_waits(const struct congestion_state *fluid, const struct stra
   return wait;
 }
 
-/* How long a packet waits on a strand and its acknowledgement back, in what a byte takes at a bit a second. */
-static double strand_waits(const struct congestion_state *fluid, const struct strand *strand, int64_t priority) {
-  double wait = data_waits(fluid, strand);
+/* How long a packet waits on a subflow and its acknowledgement back, in what a byte takes at a bit a second. */
+static double subflow_waits(const struct congestion_state *fluid, const struct subflow *subflow, int64_t priority) {
+  double wait = data_waits(fluid, subflow);
   /* Acknowledgements of what is sent now come later, to queues that went on as they do now. */
-  double after = strand->base - (double)strand->latency;
-  for (int64_t k = strand->hop + strand->hops - 1; k >= strand->hop; k--) {
+  double after = subflow->base - (double)subflow->latency;
+  for (int64_t k = subflow->hop + subflow->hops - 1; k >= subflow->hop; k--) {
     int64_t back = fluid->hops[k].back;
     if (back == NONE) continue;
     int64_t p = priority * fluid->counts.num_links + back;
@@ -57,13 +57,13 @@ static double strand_waits(const struct congestion_state *fluid, const struct st
 }
 
 /* The round-trip time (ps) with queues as they are, and acknowledgements in them; the mean over what a connection sends
- * by each of its strands. */
+ * by each of its subflows. */
 static double path_rtt(const struct congestion_state *fluid, int64_t c) {
   const struct connection *one = &fluid->conns[c];
   double wait = 0.0;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (strand->part > 0.0) wait += strand->part * strand_waits(fluid, strand, one->priority);
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->part > 0.0) wait += subflow->part * subflow_waits(fluid, subflow, one->priority);
   }
   return one->base + wait * 8e12;
 }
@@ -75,18 +75,18 @@ static double on_wire(const struct congestion_state *fluid, int64_t size) {
 }
 
 /* What a flow's last byte takes without queues: latencies, and its packet's time on each further link. */
-static int64_t on_wires(const struct congestion_state *fluid, const struct strand *strand, int64_t size) {
+static int64_t on_wires(const struct congestion_state *fluid, const struct subflow *subflow, int64_t size) {
   double store = 0.0;
-  if (size > 0) store = (double)strand->store * least_of(1.0, on_wire(fluid, size) / fluid->settings.mss);
-  return strand->latency + round_up(store - 1e-3);
+  if (size > 0) store = (double)subflow->store * least_of(1.0, on_wire(fluid, size) / fluid->settings.mss);
+  return subflow->latency + round_up(store - 1e-3);
 }
 
-/* When the last byte that goes by a strand is at the receiver, or NEVER; see `arrival`. */
-static int64_t arrives_by(const struct congestion_state *fluid, const struct strand *strand, int64_t size,
+/* When the last byte that goes by a subflow is at the receiver, or NEVER; see `arrival`. */
+static int64_t arrives_by(const struct congestion_state *fluid, const struct subflow *subflow, int64_t size,
                           int64_t now) {
   double wait = 0.0;
-  int64_t end = size > 0 ? strand->hop + strand->hops : strand->hop;
-  for (int64_t k = strand->hop; k < end; k++) {
+  int64_t end = size > 0 ? subflow->hop + subflow->hops : subflow->hop;
+  for (int64_t k = subflow->hop; k < end; k++) {
     int64_t p = fluid->hops[k].port;
     const struct port *port = &fluid->ports[p];
     double queue = port->queue, load = (double)port->load;
@@ -100,7 +100,7 @@ static int64_t arrives_by(const struct congestion_state *fluid, const struct str
     if (wait > 0.0 && (queue > 0.0 || load > rate)) return NEVER;
     if (queue > 0.0) wait += queue * 8.0 / rate;
   }
-  return now + round_up(wait * 1e12 - 1e-3) + on_wires(fluid, strand, size);
+  return now + round_up(wait * 1e12 - 1e-3) + on_wires(fluid, subflow, size);
 }
 
 /* A flow starts whose path is row `path`. */
@@ -136,26 +136,26 @@ static int64_t not_before_links(const struct core *core, struct congestion_state
   return at;
 }
 
-/* What goes by the strand of a connection that most goes by, of all its bytes. */
+/* What goes by the subflow of a connection that most goes by, of all its bytes. */
 static double largest_part(const struct congestion_state *fluid, int64_t c) {
   double found = 0.0;
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next)
-    found = most_of(fluid->strands[s].part, found);
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next)
+    found = most_of(fluid->subflows[s].part, found);
   return found;
 }
 
 /* When the last byte, sent at `now`, is at the receiver; the path's links are settled.
  *
- * NEVER: that can't be said, as the bytes go by several strands, or wait in a class that others go before, or as a port
+ * NEVER: that can't be said, as the bytes go by several subflows, or wait in a class that others go before, or as a port
  * on the way is paused now and then, or would be, or would drop what comes out of a queue.
  */
 static int64_t arrival(struct congestion_state *fluid, int64_t c, int64_t size, int64_t now) {
   struct connection *one = &fluid->conns[c];
   int64_t at = one->arrived;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (!(strand->part > 0.0)) continue;
-    int64_t came = strand->part == 1.0 ? arrives_by(fluid, strand, size, now) : NEVER;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (!(subflow->part > 0.0)) continue;
+    int64_t came = subflow->part == 1.0 ? arrives_by(fluid, subflow, size, now) : NEVER;
     if (came == NEVER) return NEVER;
     at = most(at, came);
   }

@@ -34,7 +34,7 @@ static int64_t make_feed(struct congestion_state *fluid, int64_t p, int64_t u) {
   return at;
 }
 
-/* Hop k, which is not its strand's first, is put on its port, and brings nothing yet. */
+/* Hop k, which is not its subflow's first, is put on its port, and brings nothing yet. */
 static void join_feed(struct congestion_state *fluid, int64_t k) {
   int64_t p = fluid->hops[k].port, u = fluid->hops[k - 1].port;
   int64_t at = find_feed(fluid, p, u);

@@ -1,9 +1,9 @@
-/* Queues told apart by strand (*traced*): where paths may change while a run goes on, or ports pause.
+/* Queues told apart by subflow (*traced*): where paths may change while a run goes on, or ports pause.
  *
- * A queue is served in the order in which its bytes came. When a strand brings another rate to a port with a queue, a
- * *front* is put behind the bytes that stand there. The port passes on the new rate of that strand when it has served
- * all that was before the front. Until then each strand has the part of what leaves that it had of what came. So
- * every byte goes where it is sent, also along strands by which nothing is sent any more.
+ * A queue is served in the order in which its bytes came. When a subflow brings another rate to a port with a queue, a
+ * *front* is put behind the bytes that stand there. The port passes on the new rate of that subflow when it has served
+ * all that was before the front. Until then each subflow has the part of what leaves that it had of what came. So
+ * every byte goes where it is sent, also along subflows by which nothing is sent any more.
  *
  * Fronts nearer to each other than a packet pass together: within a packet there is no order.
  */
@@ -14,20 +14,20 @@ enum { ALIKE = 16 };
 
 #define FAR_PS 1e17 /* 28 hours: nothing is looked for farther ahead */
 
-/* What a strand brings to its ports is to be worked out anew when time leaves the instant. */
+/* What a subflow brings to its ports is to be worked out anew when time leaves the instant. */
 static inline void have_moved(struct congestion_state *fluid, int64_t s) {
-  if (fluid->moved[s] == fluid->counts.stamp || fluid->strands[s].attached == 0) return;
+  if (fluid->moved[s] == fluid->counts.stamp || fluid->subflows[s].attached == 0) return;
   fluid->moved[s] = fluid->counts.stamp;
   note_moving(fluid, s);
   fluid->counts.open = 1;
 }
 
-/* The same for all strands on a port, if the sum that they share has changed; returns whether it has. */
+/* The same for all subflows on a port, if the sum that they share has changed; returns whether it has. */
 static inline bool have_all_moved(struct congestion_state *fluid, int64_t p) {
   struct line *line = &fluid->lines[p];
   if (llabs(line->out - line->told) * ALIKE <= line->told) return false;
   line->told = line->out;
-  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) have_moved(fluid, fluid->strand_of[m]);
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) have_moved(fluid, fluid->subflow_of[m]);
   return true;
 }
 
@@ -45,7 +45,7 @@ static int64_t new_front(struct congestion_state *fluid) {
 
 /* Hop k brings another load to its port, whose queue is settled: the new load leaves after what stands there. */
 static void line_up(struct congestion_state *fluid, int64_t k, double least, int64_t now) {
-  const struct strand_hop *hop = &fluid->hops[k];
+  const struct subflow_hop *hop = &fluid->hops[k];
   const struct port *port = &fluid->ports[hop->port];
   struct line *line = &fluid->lines[hop->port];
   double end = port->served + port->queue;
@@ -72,7 +72,7 @@ static inline void pass_front(struct congestion_state *fluid, const struct port 
   struct front *front = &fluid->fronts[f];
   /* A dead link's queue is empty: its fronts pass, though it has not served what was before them. */
   set_out(fluid, front->hop, front->load, least_of(front->leaves, port->served + port->queue), now);
-  have_moved(fluid, fluid->strand_of[front->hop]);
+  have_moved(fluid, fluid->subflow_of[front->hop]);
   fluid->sights[front->hop].fronts--;
   line->head = front->next;
   front->next = (int32_t)fluid->counts.free_front;
@@ -109,7 +109,7 @@ static inline void expect_front(struct core *core, struct congestion_state *flui
   push_event(core->calendar, at, (struct event){now, now, NONE, 0, (int32_t)p, FRONT_PASSES, NONE, 0});
 }
 
-/* The bits per second of hop k's strand that leave its port. */
+/* The bits per second of hop k's subflow that leave its port. */
 static inline int64_t leaves_with(const struct congestion_state *fluid, int64_t k, double least) {
   int64_t p = fluid->hops[k].port, out = fluid->outs[k];
   const struct port *port = &fluid->ports[p];

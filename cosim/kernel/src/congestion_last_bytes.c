@@ -2,18 +2,18 @@
  *
  * Where a message goes by one path, the queues say when its last byte will arrive; not if a port on the way is paused
  * now and then, or serves other classes first. Where it goes by several paths they don't: many flows queue and end
- * together, so that queues don't go on as they did. In these cases the last byte of each strand is put at the end of
+ * together, so that queues don't go on as they did. In these cases the last byte of each subflow is put at the end of
  * its port's queue. When the port has served all that was before it, it goes on to the next port with a queue. The
  * flow is complete when all its last bytes have arrived. So no flow ends before the links of its paths can have sent
  * it.
  *
- * A strand that has less than half a packet of the message doesn't hold it back: most often no packet goes there.
+ * A subflow that has less than half a packet of the message doesn't hold it back: most often no packet goes there.
  */
 #include "kernel.h"
 
 #define LAST_DUST 0.5 /* bytes; less is rounding: a last byte leaves when fewer are before it */
 
-/* A row for the last byte of flow f on strand s. */
+/* A row for the last byte of flow f on subflow s. */
 static int64_t new_last(struct congestion_state *fluid, int64_t f, int64_t s) {
   struct congestion_counts *counts = &fluid->counts;
   int64_t b = counts->free_last;
@@ -25,7 +25,7 @@ static int64_t new_last(struct congestion_state *fluid, int64_t f, int64_t s) {
   }
   fluid->flows[f].lasts++;
   fluid->lasts[b].flow = (int32_t)f;
-  fluid->lasts[b].strand = (int32_t)s;
+  fluid->lasts[b].subflow = (int32_t)s;
   return b;
 }
 
@@ -86,23 +86,23 @@ static void queue_last(struct congestion_state *fluid, int64_t b, int64_t p, int
   touch_port(fluid, p);
 }
 
-/* Last byte b comes to hop `first` of its strand, or, past its last, arrives. */
+/* Last byte b comes to hop `first` of its subflow, or, past its last, arrives. */
 static void follow_last(struct core *core, struct congestion_state *fluid, int64_t b, int64_t first, int64_t now) {
   struct last_byte *last = &fluid->lasts[b];
   struct sent_flow *flow = &fluid->flows[last->flow];
-  const struct strand *strand = &fluid->strands[last->strand];
+  const struct subflow *subflow = &fluid->subflows[last->subflow];
   /* It stops at the first port with a queue. */
-  for (int64_t k = first; k < strand->hop + strand->hops; k++) {
+  for (int64_t k = first; k < subflow->hop + subflow->hops; k++) {
     int64_t link = fluid->hops[k].link, p = flow->priority * fluid->counts.num_links + link;
     settle_queues(core, fluid, link, now);
     if (fluid->ports[p].queue <= LAST_DUST) continue;
     queue_last(fluid, b, p, k);
     return;
   }
-  flow->arrives = most(flow->arrives, now + on_wires(fluid, strand, core->store->rows[flow->row].size));
+  flow->arrives = most(flow->arrives, now + on_wires(fluid, subflow, core->store->rows[flow->row].size));
   last->next = (int32_t)fluid->counts.free_last;
   fluid->counts.free_last = b;
-  last_is_there(core, fluid, last->flow, strand->conn, now);
+  last_is_there(core, fluid, last->flow, subflow->conn, now);
 }
 
 /* The last bytes of flow f of connection c leave. */
@@ -114,10 +114,10 @@ static void send_last(struct core *core, struct congestion_state *fluid, int64_t
   flow->lasts = 1;
   double size = on_wire(fluid, core->store->rows[flow->row].size);
   double counts = least_of(largest_part(fluid, c), 0.5 * fluid->settings.mss / most_of(size, 1.0));
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (strand->part > 0.0 && strand->part >= counts)
-      follow_last(core, fluid, new_last(fluid, f, s), strand->hop, now);
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->part > 0.0 && subflow->part >= counts)
+      follow_last(core, fluid, new_last(fluid, f, s), subflow->hop, now);
   }
   last_is_there(core, fluid, f, c, now);
 }

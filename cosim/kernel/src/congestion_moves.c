@@ -3,7 +3,7 @@
  */
 #include "kernel.h"
 
-/* Take a connection's bytes off all its strands, which keep what was sent by them. */
+/* Take a connection's bytes off all its subflows, which keep what was sent by them. */
 static void leave_paths(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
   if (one->asleep) wake(fluid, c, now);
@@ -16,39 +16,39 @@ static void leave_paths(struct core *core, struct congestion_state *fluid, int64
     }
     count_bytes(core, fluid, c, (int64_t)(one->size - one->remaining));
   }
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    struct strand *strand = &fluid->strands[s];
-    if (!(strand->part > 0.0)) continue;
-    strand->part = 0.0;
-    strand->listed = 2;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    struct subflow *subflow = &fluid->subflows[s];
+    if (!(subflow->part > 0.0)) continue;
+    subflow->part = 0.0;
+    subflow->listed = 2;
     one->leaving++;
   }
 }
 
-/* Send a part of a connection's bytes by strand s, by which nothing goes yet. */
+/* Send a part of a connection's bytes by subflow s, by which nothing goes yet. */
 static void take_path(struct congestion_state *fluid, int64_t c, int64_t s, double part) {
   struct connection *one = &fluid->conns[c];
-  struct strand *strand = &fluid->strands[s];
-  strand->part = part;
-  if (strand->listed) {
+  struct subflow *subflow = &fluid->subflows[s];
+  subflow->part = part;
+  if (subflow->listed) {
     one->leaving--;
     return;
   }
-  strand->listed = 1;
-  strand->next = one->strand;
-  one->strand = (int32_t)s;
+  subflow->listed = 1;
+  subflow->next = one->subflow;
+  one->subflow = (int32_t)s;
 }
 
-/* Nothing of a connection is there before what went by strands that it has left in this instant. */
+/* Nothing of a connection is there before what went by subflows that it has left in this instant. */
 static void note_arrivals(struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    struct strand *strand = &fluid->strands[s];
-    if (strand->listed == 2 && strand->part == 0.0 && one->active) {
-      int64_t came = arrives_by(fluid, strand, one->sent, now);
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->listed == 2 && subflow->part == 0.0 && one->active) {
+      int64_t came = arrives_by(fluid, subflow, one->sent, now);
       one->arrived = most(one->arrived, came < NEVER ? came : 0);
     }
-    strand->listed = 1;
+    subflow->listed = 1;
   }
 }
 
@@ -57,25 +57,25 @@ static void go_on(struct core *core, struct congestion_state *fluid, int64_t c, 
   struct connection *one = &fluid->conns[c];
   note_arrivals(fluid, c, now);
   drop_left(fluid, c);
-  weigh_strands(fluid, c);
+  weigh_subflows(fluid, c);
   one->rtt_at = NONE;
   if (!one->active) return;
   look_at_paths(core, fluid, c, now);
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next)
-    if (!fluid->strands[s].attached) remember(fluid, &fluid->strands[s]);
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next)
+    if (!fluid->subflows[s].attached) remember(fluid, &fluid->subflows[s]);
   attach_conn(fluid, c);
   hold_or_go_on(fluid, c, now);
   change_conn(fluid, c);
 }
 
-/* Have connections go by one strand each from now on. */
+/* Have connections go by one subflow each from now on. */
 int64_t reroute(struct core *core, struct congestion_state *fluid, int64_t count, const int32_t *conns,
-                const int32_t *strands) {
+                const int32_t *subflows) {
   CATCH_OUT_OF_MEMORY;
   int64_t now = core->state.instant;
   for (int64_t k = 0; k < count; k++) {
     leave_paths(core, fluid, conns[k], now);
-    take_path(fluid, conns[k], strands[k], 1.0);
+    take_path(fluid, conns[k], subflows[k], 1.0);
     go_on(core, fluid, conns[k], now);
   }
   return DONE;

@@ -61,7 +61,7 @@ static inline bool is_clean(const struct connection *one) {
 }
 
 /* Whether a port has neither queued, nor marked, nor dropped since a hop's round began. */
-static inline bool has_met_nothing(const struct congestion_state *fluid, const struct strand_hop *hop) {
+static inline bool has_met_nothing(const struct congestion_state *fluid, const struct subflow_hop *hop) {
   const struct port *port = &fluid->ports[hop->port];
   /* Also what came and went meanwhile: counters moved since the round began. */
   if (port->queue > 0.0 || port->paused > 0 || port->marks != hop->marks || port->losses != hop->lost) return false;
@@ -71,9 +71,9 @@ static inline bool has_met_nothing(const struct congestion_state *fluid, const s
 /* Whether the round under way of a connection, whose links are settled, met no queue so far. */
 static bool met_nothing(const struct congestion_state *fluid, const struct connection *one) {
   if (!is_clean(one)) return false;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
       if (!has_met_nothing(fluid, &fluid->hops[k])) return false;
   }
   return true;
@@ -121,10 +121,10 @@ static int64_t set_want(struct congestion_state *fluid, int64_t c, int64_t now) 
   return 0;
 }
 
-/* Keep the counters of a strand's path, whose links are settled: what it meets counts from here on. */
-static inline void remember(struct congestion_state *fluid, const struct strand *strand) {
-  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-    struct strand_hop *hop = &fluid->hops[k];
+/* Keep the counters of a subflow's path, whose links are settled: what it meets counts from here on. */
+static inline void remember(struct congestion_state *fluid, const struct subflow *subflow) {
+  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+    struct subflow_hop *hop = &fluid->hops[k];
     const struct port *port = &fluid->ports[hop->port];
     hop->marks = port->marks;
     hop->lost = port->losses;
@@ -141,7 +141,7 @@ static void open_round(struct congestion_state *fluid, int64_t c, int64_t now) {
   one->bursts = 0;
   one->spent = 0;
   one->uneven = 0;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) remember(fluid, &fluid->strands[s]);
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) remember(fluid, &fluid->subflows[s]);
 }
 
 /* -- losses -------------------------------------------------------------------------------------------------------- */
@@ -150,8 +150,8 @@ static void open_round(struct congestion_state *fluid, int64_t c, int64_t now) {
  *
  * Ports drop the same share of all that comes, so that what flows count adds up to what ports dropped.
  */
-static inline void count_dropped(struct congestion_state *fluid, const struct strand *strand, int64_t k) {
-  const struct strand_hop *hop = &fluid->hops[k];
+static inline void count_dropped(struct congestion_state *fluid, const struct subflow *subflow, int64_t k) {
+  const struct subflow_hop *hop = &fluid->hops[k];
   double share = fluid->ports[hop->port].losses - fluid->sights[k].gone;
   fluid->sights[k].gone = fluid->ports[hop->port].losses;
   if (share == 0.0 || hop->load == 0) return;
@@ -159,7 +159,7 @@ static inline void count_dropped(struct congestion_state *fluid, const struct st
   double bytes = (double)hop->load * share * BYTES_PER_BPS_PS;
   one->debt += bytes;
   one->owed += bytes;
-  if (fluid->settings.credits && k < strand->hop + strand->hops - 1) fluid->inside[hop->conn] += bytes;
+  if (fluid->settings.credits && k < subflow->hop + subflow->hops - 1) fluid->inside[hop->conn] += bytes;
 }
 
 /* Whole packets lost since this was last asked; what is less than one is kept for later. The path's links are settled.
@@ -170,14 +170,14 @@ static int64_t count_losses(struct congestion_state *fluid, int64_t c, int64_t n
   struct connection *one = &fluid->conns[c];
   double mss = fluid->settings.mss;
   int64_t first = now; /* when the first was lost */
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-      struct strand_hop *hop = &fluid->hops[k];
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+      struct subflow_hop *hop = &fluid->hops[k];
       const struct port *port = &fluid->ports[hop->port];
       /* Not before it was last counted: what was lost then is known of already. */
       if (port->losses > hop->lost) first = least(first, most(port->drop_from, one->lost_since));
-      count_dropped(fluid, strand, k);
+      count_dropped(fluid, subflow, k);
       hop->lost = port->losses;
     }
   }
@@ -261,11 +261,11 @@ static void first_round(struct congestion_state *fluid, int64_t c, int64_t now) 
   row->limited = 0.0;
   one->seen_rtt = path_rtt(fluid, c);
   struct hop_sight *sights = new_telemetry(fluid, row);
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (!(strand->part > 0.0)) continue;
-    for (int64_t k = 0; k < strand->hops; k++)
-      sights[k].capacity += strand->part * (double)fluid->links[fluid->hops[strand->hop + k].link].capacity;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (!(subflow->part > 0.0)) continue;
+    for (int64_t k = 0; k < subflow->hops; k++)
+      sights[k].capacity += subflow->part * (double)fluid->links[fluid->hops[subflow->hop + k].link].capacity;
   }
 }
 
@@ -278,11 +278,11 @@ struct marking {
 static struct marking look_at_marks(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now,
                                  double span) {
   struct marking found = {0.0, 0.0};
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
     double unmarked = 1.0, passed = 1.0;
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-      const struct strand_hop *hop = &fluid->hops[k];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+      const struct subflow_hop *hop = &fluid->hops[k];
       look_at_link(core, fluid, hop->link, now);
       /* The way back matters where acknowledgements queue there. */
       if (hop->back != NONE) look_at_link(core, fluid, hop->back, now);
@@ -293,8 +293,8 @@ static struct marking look_at_marks(struct core *core, struct congestion_state *
       /* A byte is marked where any of the queues marks it. */
       if (port->marks > hop->marks) unmarked *= 1.0 - least_of(1.0, (port->marks - hop->marks) / span);
     }
-    found.in_round += strand->part * (1.0 - unmarked);
-    found.now += strand->part * (1.0 - passed);
+    found.in_round += subflow->part * (1.0 - unmarked);
+    found.now += subflow->part * (1.0 - passed);
   }
   return found;
 }
@@ -333,19 +333,19 @@ static void tell_losses(struct congestion_state *fluid, struct control_row *row,
 }
 
 /* Telemetry: what the hops were like when the round before this one ended, as it comes back now. Where there are several
- * strands it is the mean, by what goes by each. */
+ * subflows it is the mean, by what goes by each. */
 static void tell_hops(struct congestion_state *fluid, struct control_row *row, double span) {
   struct hop_sight *sights = new_telemetry(fluid, row);
-  for (int64_t s = fluid->conns[row->conn].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (!(strand->part > 0.0)) continue;
-    for (int64_t k = 0; k < strand->hops; k++) {
-      const struct strand_hop *hop = &fluid->hops[strand->hop + k];
+  for (int64_t s = fluid->conns[row->conn].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (!(subflow->part > 0.0)) continue;
+    for (int64_t k = 0; k < subflow->hops; k++) {
+      const struct subflow_hop *hop = &fluid->hops[subflow->hop + k];
       const struct port *port = &fluid->ports[hop->port];
-      struct hop_memory *memory = &fluid->sights[strand->hop + k];
-      sights[k].queue += strand->part * memory->queue;
-      sights[k].tx += strand->part * memory->rate;
-      sights[k].capacity += strand->part * (double)fluid->links[hop->link].capacity;
+      struct hop_memory *memory = &fluid->sights[subflow->hop + k];
+      sights[k].queue += subflow->part * memory->queue;
+      sights[k].tx += subflow->part * memory->rate;
+      sights[k].capacity += subflow->part * (double)fluid->links[hop->link].capacity;
       memory->queue = port->queue;
       memory->rate = (port->served - memory->served) / (span * BYTES_PER_BPS_PS);
     }
@@ -382,8 +382,8 @@ static void tell_marks(struct control_row *row, struct connection *one, struct m
 /* Bits per second that come to a connection's receiver now, out of queues as well. */
 static double comes(const struct congestion_state *fluid, int64_t c) {
   double rate = 0.0;
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next)
-    rate += (double)leaves_with(fluid, fluid->strands[s].hop + fluid->strands[s].hops - 1, ROUND_DUST);
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next)
+    rate += (double)leaves_with(fluid, fluid->subflows[s].hop + fluid->subflows[s].hops - 1, ROUND_DUST);
   return rate;
 }
 

@@ -3,19 +3,19 @@
 
 /* Bring the queues that a connection's bytes meet up to now. */
 static void look_ahead(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
       look_at_link(core, fluid, fluid->hops[k].link, now);
   }
 }
 
 /* The same, and those that its acknowledgements meet, where those wait. */
 static void look_at_paths(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-      const struct strand_hop *hop = &fluid->hops[k];
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+      const struct subflow_hop *hop = &fluid->hops[k];
       look_at_link(core, fluid, hop->link, now);
       if (hop->back != NONE) look_at_link(core, fluid, hop->back, now);
     }

@@ -55,11 +55,11 @@ static void tell_later(struct congestion_state *fluid, const struct control_row 
   int64_t hops = fluid->conns[row->conn].hops;
   for (int64_t k = 0; k < hops; k++) {
     double queue = 0.0, tx = 0.0;
-    for (int64_t s = fluid->conns[row->conn].strand; s != NONE; s = fluid->strands[s].next) {
-      const struct strand *strand = &fluid->strands[s];
-      if (!(strand->part > 0.0) || k >= strand->hops) continue;
-      queue += strand->part * fluid->sights[strand->hop + k].queue;
-      tx += strand->part * fluid->sights[strand->hop + k].rate;
+    for (int64_t s = fluid->conns[row->conn].subflow; s != NONE; s = fluid->subflows[s].next) {
+      const struct subflow *subflow = &fluid->subflows[s];
+      if (!(subflow->part > 0.0) || k >= subflow->hops) continue;
+      queue += subflow->part * fluid->sights[subflow->hop + k].queue;
+      tx += subflow->part * fluid->sights[subflow->hop + k].rate;
     }
     sights[k].queue += (queue - sights[k].queue) / left;
     sights[k].tx = tx;
@@ -133,9 +133,9 @@ static inline int64_t stretched_grid(const struct connection *one, double span) 
 
 /* Links whose queue begins have to tell a connection whose round is a long one. */
 static void have_told(struct congestion_state *fluid, const struct connection *one) {
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
       if (!is_hot(fluid, fluid->hops[k].port)) fluid->ports[fluid->hops[k].link].hot = 0;
   }
 }

@@ -33,7 +33,7 @@
 #include "congestion_credits.c"
 #include "congestion_strides.c"
 #include "congestion_rounds.c"
-#include "congestion_strands.c"
+#include "congestion_subflows.c"
 #include "congestion_sending.c"
 #include "congestion_apply.c"
 #include "congestion_last_bytes.c"

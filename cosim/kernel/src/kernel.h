@@ -727,7 +727,7 @@ EXPORT void settle_uses(struct core *core, struct fluid *fluid, int64_t now);
  * between changes of load.
  *
  * Records are whole cache lines of 64 bytes, their fields in the order in which a round asks for them. Only Python adds
- * connections, strands, hops, ports and links: pointers to those stay good while a loop runs. */
+ * connections, subflows, hops, ports and links: pointers to those stay good while a loop runs. */
 
 enum congestion_sizes {
   NUM_CLASSES = 8, /* of priority, as PFC has them (IEEE 802.1Qbb) */
@@ -740,7 +740,7 @@ enum congestion_stop {
   ASK_CONTROL = 30, /* about the batch of `num_waiting` rows */
   WRONG_ANSWER = 31, /* a compiled control wrote what is no number */
   DEADLOCK = 33, /* port `stuck` - 1 pauses itself */
-  NEED_STRANDS = 35, /* by paths that a balancer chose, and by which a connection never went */
+  NEED_SUBFLOWS = 35, /* by paths that a balancer chose, and by which a connection never went */
 };
 
 /* `hop` of an event: what happens. `row` is a connection, or a port. */
@@ -763,9 +763,9 @@ struct congestion_counts {
   int64_t num_waiting; /* rows of the batch that the control was asked about */
   int64_t num_hosts; /* own ports to share anew */
   int64_t num_touched; /* ports whose load changed */
-  int64_t num_moving; /* strands whose loads are brought to their ports */
-  int64_t most_hops; /* of those strands */
-  int64_t num_late; /* strands that were brought to ports before others changed what these pass on */
+  int64_t num_moving; /* subflows whose loads are brought to their ports */
+  int64_t most_hops; /* of those subflows */
+  int64_t num_late; /* subflows that were brought to ports before others changed what these pass on */
   int64_t num_active; /* connections that send */
   int64_t num_asleep; /* connections that rest */
   int64_t num_sights; /* hops of the batch in `telemetry` */
@@ -799,7 +799,7 @@ struct congestion_settings {
   int64_t scaled; /* growth is multiplied by the gain here, not by the control */
   int64_t balanced; /* a load balancer chooses paths */
   int64_t changing; /* links fail or slow down */
-  int64_t traced; /* queues are told apart by strand, as paths may change or ports pause */
+  int64_t traced; /* queues are told apart by subflow, as paths may change or ports pause */
   int64_t credits; /* receivers say what may be sent */
 };
 
@@ -813,18 +813,18 @@ struct connection {
   double round_sent; /* bytes of this round, before `touched` */
   double owed; /* lost bytes of it that aren't sent again yet */
   double size; /* bytes of its flow */
-  int32_t strand; /* the first of its strands */
+  int32_t subflow; /* the first of its subflows */
   int32_t leaving; /* so many of them are listed, but have no part of it any more */
   int32_t coflow; /* NONE: nobody said */
   int32_t priority;
   int32_t active; /* it has something to send */
-  int32_t attached; /* so many of its strands are on ports */
+  int32_t attached; /* so many of its subflows are on ports */
   int32_t asleep; /* it rests: its rounds are left out */
   int32_t settled; /* its control answered as before */
   int64_t sent; /* whole bytes of its flow that were counted, without headers */
   int64_t want; /* its rate, before its own port is shared */
   int64_t round; /* when its round began */
-  double base; /* a round trip without queues, ps; the mean over its strands */
+  double base; /* a round trip without queues, ps; the mean over its subflows */
   double window, pace, wait; /* what its control said: bytes, bits/s, ps */
   double seen_rtt; /* what the round before saw, which the control is shown */
   double seen_marked;
@@ -846,7 +846,7 @@ struct connection {
   int16_t uneven; /* its rate changed in the midst of its round */
   int32_t bursts; /* its first round after a silence: a window leaves in a burst, where nothing paces it */
   int32_t spent; /* it is silent until its round ends */
-  int32_t held; /* a link of a strand is dead */
+  int32_t held; /* a link of a subflow is dead */
   double weight;
   int64_t salt; /* what its random numbers come from */
   int64_t counted; /* bytes of its flow that links have counted */
@@ -858,11 +858,11 @@ struct connection {
   double rtt; /* as it was found at `rtt_at` */
   int64_t rtt_at;
   double marked; /* part of its last round that was */
-  int64_t choices; /* the strands that it may choose are in `choices` from here on */
+  int64_t choices; /* the subflows that it may choose are in `choices` from here on */
 };
 
-/* A path of a connection, and what part of its bytes goes that way: ECMP is one strand with all of it. */
-struct strand {
+/* A path of a connection, and what part of its bytes goes that way: ECMP is one subflow with all of it. */
+struct subflow {
   int32_t hop, hops; /* its hops: the first, and how many */
   int32_t conn;
   int32_t next; /* of the same connection */
@@ -872,15 +872,15 @@ struct strand {
   int64_t latency; /* of all its links, ps */
   int64_t store; /* a packet's time on all links but the first, ps */
   int32_t attached; /* it is on the ports of its path: as long as what was sent that way is on the way */
-  int32_t listed; /* it is among its connection's strands; 2: and had a part until this instant */
+  int32_t listed; /* it is among its connection's subflows; 2: and had a part until this instant */
 };
 
-/* A strand on a port. */
-struct strand_hop {
+/* A subflow on a port. */
+struct subflow_hop {
   int64_t load; /* what it brings there, bits/s */
   int64_t fresh; /* the same from now on */
   double marks, lost; /* the port's counters when the round began; when losses were counted last */
-  int64_t leads; /* it is the first hop of this strand, plus one; 0: it is no first hop */
+  int64_t leads; /* it is the first hop of this subflow, plus one; 0: it is no first hop */
   int32_t port, link;
   int32_t conn;
   int32_t after, before; /* in the list of the port's hops */
@@ -899,7 +899,7 @@ struct hop_memory {
   int32_t feed; /* where ports pause: what the port before brings there */
 };
 
-/* What a strand asks its last link for, and what it takes of that while its connection is held back elsewhere. */
+/* What a subflow asks its last link for, and what it takes of that while its connection is held back elsewhere. */
 struct credit {
   int64_t asked, taken;
 };
@@ -916,7 +916,7 @@ struct port {
   int16_t listed; /* of the first class: it is among the hosts to share anew */
   int32_t link;
   int32_t paused; /* by so many ports after it */
-  int64_t own; /* what the strands that begin here want, bits/s */
+  int64_t own; /* what the subflows that begin here want, bits/s */
   int64_t told; /* the load when all that pass here were last looked at */
   int64_t level; /* a connection that begins here gets no more */
   double peak; /* the longest queue so far */
@@ -940,7 +940,7 @@ struct port_link {
   double mark_from, mark_all, mark_most; /* RED: bytes, bytes, and the probability there */
   double buffer; /* bytes */
   int64_t latency; /* ps */
-  int64_t onward; /* strands on it that go on from where it ends */
+  int64_t onward; /* subflows on it that go on from where it ends */
   double pause, resume; /* bytes of a feed */
   int64_t back_first; /* the first hop whose acknowledgements wait here */
   int64_t nominal; /* the capacity that it was built with */
@@ -983,14 +983,14 @@ struct sent_flow {
   int32_t handle, rep, row;
   int32_t next; /* of its connection */
   int64_t arrives; /* of those last bytes that have gone through, when the last is at its receiver */
-  int32_t lasts; /* so many last bytes, one a strand, stand in queues */
+  int32_t lasts; /* so many last bytes, one a subflow, stand in queues */
   int32_t priority;
 };
 
-/* The last byte of a flow that goes by a strand, in a queue. */
+/* The last byte of a flow that goes by a subflow, in a queue. */
 struct last_byte {
   double leaves; /* when the port has served so many bytes */
-  int32_t flow, strand;
+  int32_t flow, subflow;
   int32_t hop;
   int32_t next; /* of the same queue */
 };
@@ -1055,19 +1055,19 @@ struct congestion_state {
   struct balance *balance;
   GROWN(struct connection, conns);
   GROWN(int64_t, stamps); /* beside the conns: of the instant in which it changed last */
-  GROWN(struct strand, strands);
-  GROWN(struct strand_hop, hops);
+  GROWN(struct subflow, subflows);
+  GROWN(struct subflow_hop, hops);
   GROWN(struct hop_memory, sights); /* beside the hops */
   GROWN(struct port, ports);
   GROWN(struct port_link, links);
   GROWN(struct passing, passing); /* beside the links */
-  GROWN(struct credit, credits); /* beside the strands, where receivers grant credit */
+  GROWN(struct credit, credits); /* beside the subflows, where receivers grant credit */
   GROWN(double, inside); /* beside the conns: bytes lost before the receiver's port that the control wasn't told of */
   GROWN(double, state); /* beside the conns, MOST_STATES of each: the control's own */
   GROWN(struct line, lines); /* beside the ports, where queues are traced */
   GROWN(int64_t, outs); /* beside the hops, where queues are traced: what leaves the port of it, bits/s */
-  GROWN(int32_t, strand_of); /* beside the hops, where queues are traced */
-  GROWN(int64_t, moved); /* beside the strands, where queues are traced: the stamp when it moved last */
+  GROWN(int32_t, subflow_of); /* beside the hops, where queues are traced */
+  GROWN(int64_t, moved); /* beside the subflows, where queues are traced: the stamp when it moved last */
   GROWN(struct front, fronts);
   GROWN(struct sent_flow, flows);
   GROWN(struct last_byte, lasts);
@@ -1091,7 +1091,7 @@ struct congestion_state {
   COLUMN(struct sender_traits, traits); /* by the groups' number */
   COLUMN(struct coflow, coflows);
   COLUMN(int32_t, channel_of); /* beside path_ptr: the connection */
-  COLUMN(int32_t, choices); /* strands by the paths that connections may choose; NONE: there is none yet */
+  COLUMN(int32_t, choices); /* subflows by the paths that connections may choose; NONE: there is none yet */
   COLUMN(int64_t, mine); /* beside the links, where there is a balancer: what who chooses brings there, while it looks */
   COLUMN(double, parameters); /* of the control */
   GRID(double, histogram); /* [links, QUEUE_BINS]: bytes served by queue length, but for those that met none */
@@ -1099,7 +1099,7 @@ struct congestion_state {
 
 LOOP int64_t run_congestion(struct core *core, struct congestion_state *fluid, int64_t horizon);
 EXPORT int64_t reroute(struct core *core, struct congestion_state *fluid, int64_t count, const int32_t *conns,
-                       const int32_t *strands);
+                       const int32_t *subflows);
 EXPORT int64_t choose_all_anew(struct congestion_state *fluid, int64_t num_conns);
 EXPORT void settle_all_queues(struct core *core, struct congestion_state *fluid, int64_t now);
 

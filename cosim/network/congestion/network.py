@@ -21,12 +21,12 @@ its rate, not from a sum over rounds. So does one that begins anew after such a 
 limit it; one that falls idle and has nothing left to tell its control ends its round there. Where growth is
 scaled by what all of a coflow have sent (MLTCP), none rests: others would hear of it late.
 
-A connection's bytes go by one *strand* (path), or by several with a part each, as a load balancer says
+A connection's bytes go by one *subflow* (path), or by several with a part each, as a load balancer says
 (``choosing``), under one control: round trip, marks, losses and telemetry that it is shown are means over
-its strands by their parts, as they are when a round ends. All strands send at one rate; the least share that
-a port of its host has for it holds. Where a connection takes other strands, those that it leaves
+its subflows by their parts, as they are when a round ends. All subflows send at one rate; the least share
+that a port of its host has for it holds. Where a connection takes other subflows, those that it leaves
 keep what was sent by them; what is lost up to then counts as if it had stayed. A message is there when the
-last of its strands has brought its part.
+last of its subflows has brought its part.
 
 Over a dead link nothing goes, and a connection that has to take one is silent: its rounds end there, its
 control is told nothing and keeps what it has, and a new round begins when the link is back, or, a detection
@@ -82,7 +82,7 @@ from cosim.network.congestion.fabric import (
     percentile,
 )
 from cosim.network.congestion.state import MAX_STATE, NUM_CLASSES, QUEUE_BINS, CongestionState
-from cosim.network.congestion.strand_rows import StrandRows
+from cosim.network.congestion.subflow_rows import SubflowRows
 from cosim.network.congestion.tuning import tuned
 from cosim.network.congestion.watching import LinkWatch
 from cosim.network.drains import DrainHeap
@@ -125,7 +125,7 @@ class CongestionNetwork(CompiledNetwork):
         self._balancing = Balancing(self._balancer, topology, seed)
         self._choices_used = 0
         self._own = self._now = np.zeros(0, np.int32)
-        self._detour_strands: dict[tuple[int, int], int] = {}
+        self._detour_subflows: dict[tuple[int, int], int] = {}
         if self._loops is not None:
             topology = replace(topology, link_rate_bps=self._loops.goodput_bps(topology.link_rate_bps))
             if topology.changes is not None:
@@ -142,7 +142,7 @@ class CongestionNetwork(CompiledNetwork):
         back = np.full(topology.num_links, _NONE, np.int64)
         if self._control.acks_wait:
             back = other_way(topology.link_src, topology.link_dst)
-        self._rows = StrandRows(fluid, topology, self._wire_bytes, back)
+        self._rows = SubflowRows(fluid, topology, self._wire_bytes, back)
         self._changes.fill(fluid.changes)
 
     def _make_state(self, topology: Topology) -> CongestionState:
@@ -226,15 +226,15 @@ class CongestionNetwork(CompiledNetwork):
         mine["flow"] = mine["tail"] = mine["rtt_at"] = mine["due"] = mine["coflow"] = _NONE
         mine["budget"] = 1e30
         place = first + row
-        own = self._add_strands(np.arange(old, count), place)
+        own = self._add_subflows(np.arange(old, count), place)
         self._own = np.concatenate([self._own, own])
         self._now = np.concatenate([self._now, own])
-        fluid.strands["part"][own] = fluid.strands["listed"][own] = 1
-        strands = fluid.strands[own]
-        mine["strand"], mine["hops"], mine["base"] = own, strands["hops"], strands["base"]
+        fluid.subflows["part"][own] = fluid.subflows["listed"][own] = 1
+        subflows = fluid.subflows[own]
+        mine["subflow"], mine["hops"], mine["base"] = own, subflows["hops"], subflows["base"]
         self._check_round_trips(mine, ends[row], self._control)
-        has = strands["hops"] > 0
-        leads = fluid.hops["link"][strands["hop"][has]]
+        has = subflows["hops"] > 0
+        leads = fluid.hops["link"][subflows["hop"][has]]
         mine["line"][has] = np.floor(self._rate[leads])
         grid = np.maximum(mine["base"] / 8, 1.0).astype(np.int64)
         mine["grid"] = [1 << (int(one).bit_length() - 1) for one in grid.tolist()]
@@ -242,13 +242,13 @@ class CongestionNetwork(CompiledNetwork):
         self._ends[old:count] = ends[row]
         mine["salt"] = salts(self._seed, ends[row])
 
-    def _add_strands(self, conn: I64, place: I64) -> I32:
-        """The numbers of new strands, of connections and with the links that are at ``path_ptr[place]``."""
+    def _add_subflows(self, conn: I64, place: I64) -> I32:
+        """The numbers of new subflows, of connections and with the links that are at ``path_ptr[place]``."""
         ptr, links = self.core.path_ptr, self.core.path_link
         return self._rows.add(conn, ptr[place], ptr[place + 1] - ptr[place], links)
 
     def _number_choices(self, old: int) -> None:
-        """Have a place for a strand by each path that new connections may choose."""
+        """Have a place for a subflow by each path that new connections may choose."""
         if self._balancing.balancer is None:
             return
         room = self._balancing.num_paths(old)
@@ -257,7 +257,7 @@ class CongestionNetwork(CompiledNetwork):
         self._fluid.lengthen("choices", self._choices_used)[first:] = _NONE
 
     def _add_chosen(self) -> None:
-        """Make the strands that a batch has chosen and that there are none of yet."""
+        """Make the subflows that a batch has chosen and that there are none of yet."""
         conn, path = self._balancing.chosen()
         choices = self._fluid.choices
         at = self._fluid.conns["choices"][conn] + path
@@ -284,10 +284,10 @@ class CongestionNetwork(CompiledNetwork):
         conn, row = np.unique(self._fluid.channel_of[rows], return_index=True)
         for one, place in zip(conn.tolist(), places[row].tolist(), strict=True):
             key = one, place
-            if key not in self._detour_strands:
-                (found,) = self._add_strands(np.array([one]), np.array([place]))
-                self._detour_strands[key] = int(found)
-            goal[one] = self._detour_strands[key]
+            if key not in self._detour_subflows:
+                (found,) = self._add_subflows(np.array([one]), np.array([place]))
+                self._detour_subflows[key] = int(found)
+            goal[one] = self._detour_subflows[key]
         moved = np.flatnonzero(goal != self._now).astype(np.int32)
         self._now = goal
         kernel.reroute(core, self._fluid, len(moved), moved, goal[moved])
@@ -354,7 +354,7 @@ class CongestionNetwork(CompiledNetwork):
             check_answers(self._control, self._fluid, self._describe)
         elif what == kernel.WRONG_ANSWER:
             check_answers(self._control, self._fluid, self._describe)  # raises
-        elif what == kernel.NEED_STRANDS:
+        elif what == kernel.NEED_SUBFLOWS:
             self._add_chosen()
         elif what == kernel.MORE_CHANGES:
             self._changes.fill(self._fluid.changes)

@@ -22,7 +22,7 @@ QUEUE_BINS: int = kernel.QUEUE_BINS
 
 
 class CongestionState(Columns):
-    """Connections, their strands, and the ports that they share."""
+    """Connections, their subflows, and the ports that they share."""
 
     def queues_of(self, links: Any, ports: Any, histogram: F64) -> CongestionState:
         """What settling queues looks at, of some links and their ports, which are copied."""

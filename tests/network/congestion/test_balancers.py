@@ -73,7 +73,7 @@ def test_a_sprayed_permutation_takes_the_time_of_the_hosts_own_links(balancer: t
     assert ecmp.max() >= 1_600_000_000  # two on one link somewhere
 
 
-def test_a_window_is_of_all_strands_together() -> None:
+def test_a_window_is_of_all_subflows_together() -> None:
     window = Fixed(bdp=0.05)
     for balancer in (None, Spray()):
         network = CongestionNetwork(window, PortSettings(headers=False, mtu_bytes=1000), balancer)

@@ -1,4 +1,4 @@
-"""Rows of strands and of their hops, as connections get paths; they are never taken back."""
+"""Rows of subflows and of their hops, as connections get paths; they are never taken back."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cosim.topology.graph import Topology
 _NONE = -1
 
 
-class StrandRows:
-    """Adds rows to ``strands``, ``hops`` and what runs beside them."""
+class SubflowRows:
+    """Adds rows to ``subflows``, ``hops`` and what runs beside them."""
 
     def __init__(self, fluid: CongestionState, topology: Topology, packet_bytes: int, back: I64) -> None:
         """``back``: of each link the one of the same cable the other way, where acknowledgements wait behind
@@ -27,42 +27,42 @@ class StrandRows:
         self._back = back
         self._traced = bool(fluid.settings["traced"][0])
         self._credits = bool(fluid.settings["credits"][0])
-        self._strands = 0
+        self._subflows = 0
         self._hops = 0
 
     def add(self, conn: I64, begin: I64, count: I64, links: I32) -> I32:
-        """The numbers of new strands, one of each connection ``conn``, whose ``count`` links are in ``links``
-        from ``begin`` on.
+        """The numbers of new subflows, one of each connection ``conn``, whose ``count`` links are in
+        ``links`` from ``begin`` on.
         """
         fluid, old, total = self._fluid, self._hops, int(count.sum())
         ends = np.cumsum(count)
         heads = ends - count
         has = count > 0
         self._hops += total
-        for name in ("hops", "sights", *(("outs", "strand_of") if self._traced else ())):
+        for name in ("hops", "sights", *(("outs", "subflow_of") if self._traced else ())):
             fluid.lengthen(name, self._hops)
         link = links[np.repeat(begin, count) + np.arange(total) - np.repeat(heads, count)]
         hops = fluid.hops[old : self._hops]
         hops["link"] = hops["port"] = link
         hops["conn"] = np.repeat(conn, count)
-        hops["leads"][heads[has]] = self._strands + 1 + np.flatnonzero(has)
+        hops["leads"][heads[has]] = self._subflows + 1 + np.flatnonzero(has)
         self._chain_backs(hops, old)
         packet = np.ceil(self._packet_bits * 1e12 / self._topology.link_rate_bps[link])
         latency = self._topology.link_latency_ps[link].astype(np.float64)
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([latency, packet], axis=1), axis=0)])
         both = sums[ends] - sums[heads]
-        first, self._strands = self._strands, self._strands + len(conn)
+        first, self._subflows = self._subflows, self._subflows + len(conn)
         beside = {"moved": self._traced, "credits": self._credits}
-        for name in ("strands", *(name for name, used in beside.items() if used)):
-            fluid.lengthen(name, self._strands)
+        for name in ("subflows", *(name for name, used in beside.items() if used)):
+            fluid.lengthen(name, self._subflows)
         if self._traced:
-            fluid.strand_of[old : self._hops] = np.repeat(np.arange(first, self._strands), count)
-        mine = fluid.strands[first : self._strands]
+            fluid.subflow_of[old : self._hops] = np.repeat(np.arange(first, self._subflows), count)
+        mine = fluid.subflows[first : self._subflows]
         mine["hop"], mine["hops"], mine["conn"], mine["next"] = old + heads, count, conn, _NONE
         mine["latency"] = both[:, 0]
         mine["base"] = 2 * both[:, 0] + both[:, 1]
         mine["store"][has] = both[has, 1] - packet[heads[has]]
-        return np.arange(first, self._strands, dtype=np.int32)
+        return np.arange(first, self._subflows, dtype=np.int32)
 
     def _chain_backs(self, added: NDArray[Any], first: int) -> None:
         """Where acknowledgements of new hops (the first of them is number ``first``) wait behind data."""

@@ -1,33 +1,33 @@
-/* Strands: the paths that a connection's bytes take, with a part of the bytes each.
+/* Subflows: the paths that a connection's bytes take, with a part of the bytes each.
  *
- * With ECMP a connection has one strand, with all its bytes. When it takes other paths, the strands that it leaves
+ * With ECMP a connection has one subflow, with all its bytes. When it takes other paths, the subflows that it leaves
  * stay on their ports until what was sent that way is through.
  */
 #include "kernel.h"
 
-/* Whether a link of a strand is dead. */
-static bool has_dead_link(const struct congestion_state *fluid, const struct strand *strand) {
-  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+/* Whether a link of a subflow is dead. */
+static bool has_dead_link(const struct congestion_state *fluid, const struct subflow *subflow) {
+  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
     if (fluid->links[fluid->hops[k].link].capacity == 0) return true;
   return false;
 }
 
 /* Whether a link that a connection has to take is dead. */
 static bool is_cut(const struct congestion_state *fluid, int64_t c) {
-  for (int64_t s = fluid->conns[c].strand; s != NONE; s = fluid->strands[s].next)
-    if (fluid->strands[s].part > 0.0 && has_dead_link(fluid, &fluid->strands[s])) return true;
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next)
+    if (fluid->subflows[s].part > 0.0 && has_dead_link(fluid, &fluid->subflows[s])) return true;
   return false;
 }
 
 /* -- on ports, and off them ------------------------------------------------------------------------------------- */
 
-/* Put a strand of connection `one` on the ports of its path. */
-static void put_on_ports(struct congestion_state *fluid, struct connection *one, struct strand *strand) {
-  struct strand_hop *hops = fluid->hops;
-  strand->attached = 1;
+/* Put a subflow of connection `one` on the ports of its path. */
+static void put_on_ports(struct congestion_state *fluid, struct connection *one, struct subflow *subflow) {
+  struct subflow_hop *hops = fluid->hops;
+  subflow->attached = 1;
   one->attached++;
-  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-    struct strand_hop *hop = &hops[k];
+  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+    struct subflow_hop *hop = &hops[k];
     hop->port = (int32_t)(one->priority * fluid->counts.num_links + hop->link);
     struct port *port = &fluid->ports[hop->port];
     /* It goes to the head of the port's list, which is doubly linked through hops: nothing is searched for. */
@@ -35,54 +35,54 @@ static void put_on_ports(struct congestion_state *fluid, struct connection *one,
     hop->after = port->first;
     if (port->first != NONE) hops[port->first].before = (int32_t)k;
     port->first = (int32_t)k;
-    if (fluid->settings.lossless && k > strand->hop) join_feed(fluid, k);
-    if (k < strand->hop + strand->hops - 1) fluid->links[hop->link].onward++;
+    if (fluid->settings.lossless && k > subflow->hop) join_feed(fluid, k);
+    if (k < subflow->hop + subflow->hops - 1) fluid->links[hop->link].onward++;
   }
 }
 
-/* Put a connection on the ports of its strands, where it is not yet. */
+/* Put a connection on the ports of its subflows, where it is not yet. */
 static void attach_conn(struct congestion_state *fluid, int64_t c) {
   struct connection *one = &fluid->conns[c];
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    struct strand *strand = &fluid->strands[s];
-    if (strand->part <= 0.0 || strand->attached != 0) continue;
-    put_on_ports(fluid, one, strand);
-    if (fluid->settings.changing && has_dead_link(fluid, strand)) one->held = 1;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->part <= 0.0 || subflow->attached != 0) continue;
+    put_on_ports(fluid, one, subflow);
+    if (fluid->settings.changing && has_dead_link(fluid, subflow)) one->held = 1;
   }
 }
 
-/* Take a strand of connection `one` off its ports; it brings nothing to any of them. */
-static void detach_strand(struct congestion_state *fluid, struct connection *one, struct strand *strand) {
-  struct strand_hop *hops = fluid->hops;
-  for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++) {
-    const struct strand_hop *hop = &hops[k];
-    if (fluid->settings.lossless && k > strand->hop) leave_feed(fluid, k);
+/* Take a subflow of connection `one` off its ports; it brings nothing to any of them. */
+static void detach_subflow(struct congestion_state *fluid, struct connection *one, struct subflow *subflow) {
+  struct subflow_hop *hops = fluid->hops;
+  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+    const struct subflow_hop *hop = &hops[k];
+    if (fluid->settings.lossless && k > subflow->hop) leave_feed(fluid, k);
     if (hop->before != NONE)
       hops[hop->before].after = hop->after;
     else
       fluid->ports[hop->port].first = hop->after;
     if (hop->after != NONE) hops[hop->after].before = hop->before;
     /* The last hop doesn't count: it goes to the receiver, to no further port. */
-    if (k < strand->hop + strand->hops - 1) fluid->links[hop->link].onward--;
+    if (k < subflow->hop + subflow->hops - 1) fluid->links[hop->link].onward--;
   }
-  strand->attached = 0;
+  subflow->attached = 0;
   if (--one->attached == 0) one->held = 0;
 }
 
-/* Forget strands that have no part of a connection any more, and are on no port. */
+/* Forget subflows that have no part of a connection any more, and are on no port. */
 static void drop_left(struct congestion_state *fluid, int64_t c) {
   struct connection *one = &fluid->conns[c];
-  int32_t *from = &one->strand; /* what leads to the strand that is looked at */
+  int32_t *from = &one->subflow; /* what leads to the subflow that is looked at */
   while (*from != NONE) {
-    struct strand *strand = &fluid->strands[*from];
-    if (strand->part != 0.0 || strand->attached != 0) {
-      from = &strand->next;
+    struct subflow *subflow = &fluid->subflows[*from];
+    if (subflow->part != 0.0 || subflow->attached != 0) {
+      from = &subflow->next;
       continue;
     }
-    strand->listed = 0;
+    subflow->listed = 0;
     one->leaving--;
     if (fluid->settings.credits) ask_no_more(fluid, *from);
-    *from = strand->next;
+    *from = subflow->next;
   }
 }
 
@@ -113,31 +113,31 @@ static void hold_or_go_on(struct congestion_state *fluid, int64_t c, int64_t now
   note_updated(fluid, c);
 }
 
-/* -- sums over strands ------------------------------------------------------------------------------------------ */
+/* -- sums over subflows ------------------------------------------------------------------------------------------ */
 
 /* The part of connection `one` that begins on a link. */
 static double part_on_link(const struct congestion_state *fluid, const struct connection *one, int64_t link) {
   double together = 0.0;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (strand->part > 0.0 && fluid->hops[strand->hop].link == link) together += strand->part;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->part > 0.0 && fluid->hops[subflow->hop].link == link) together += subflow->part;
   }
   return together;
 }
 
-/* Sum up a connection's strands: the mean of their bare round trips, the rate at which the first of its own ports is
+/* Sum up a connection's subflows: the mean of their bare round trips, the rate at which the first of its own ports is
  * full, the most links. */
-static void weigh_strands(struct congestion_state *fluid, int64_t c) {
+static void weigh_subflows(struct congestion_state *fluid, int64_t c) {
   struct connection *one = &fluid->conns[c];
   double line = 1e30;
   one->base = 0.0;
   one->hops = 0;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (strand->part <= 0.0 || strand->hops == 0) continue;
-    one->base += strand->part * strand->base;
-    one->hops = most(one->hops, strand->hops);
-    int64_t link = fluid->hops[strand->hop].link;
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->part <= 0.0 || subflow->hops == 0) continue;
+    one->base += subflow->part * subflow->base;
+    one->hops = most(one->hops, subflow->hops);
+    int64_t link = fluid->hops[subflow->hop].link;
     line = least_of((double)fluid->links[link].nominal / part_on_link(fluid, one, link), line);
   }
   one->line = (int64_t)line;
@@ -151,11 +151,11 @@ static void count_bytes(struct core *core, struct congestion_state *fluid, int64
   struct connection *one = &fluid->conns[c];
   struct parting parting = part_bytes(fluid->settings.balanced ? fluid->balance : NULL, sent - one->counted);
   one->counted = sent;
-  for (int64_t s = one->strand; s != NONE; s = fluid->strands[s].next) {
-    const struct strand *strand = &fluid->strands[s];
-    if (strand->part <= 0.0) continue;
-    int64_t mine = next_bytes(&parting, strand->part);
-    for (int64_t k = strand->hop; k < strand->hop + strand->hops; k++)
+  for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
+    const struct subflow *subflow = &fluid->subflows[s];
+    if (subflow->part <= 0.0) continue;
+    int64_t mine = next_bytes(&parting, subflow->part);
+    for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++)
       core->link_bytes[fluid->hops[k].link] += mine;
   }
 }
