@@ -14,7 +14,7 @@ from cosim.units import NEVER
 from cosim.workload.operation import LOAD
 
 
-class RemoteMemory(NamedTuple):
+class ReachedMemory(NamedTuple):
     """A run's remote memory: the device of each endpoint (see :class:`~cosim.engine.records.JobInfo`), or
     where each endpoint's memory is, and how many picoseconds an access of so many bytes holds a device.
     """

@@ -36,6 +36,7 @@
                                      measure
 ``fit_fabric``                       a fabric's numbers, set by what nccl-tests printed: ``cosim fit
                                      SCENARIO --nccl-tests FILE``
+``fit_script``                       which preset or kernel explains measured jobs, before a number is moved
 ``fit_gpu``                          a GPU's numbers, and its host's, set by measured jobs: ``cosim fit``
 ``live``                             a scenario that processes take part in
 ``measured_jobs``                    measured jobs beside simulated ones: ``cosim validate``, and what

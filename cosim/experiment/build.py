@@ -99,7 +99,7 @@ def assembled(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Wish:
+class JobRequest:
     """One job to be, before it has endpoints: the scenario's ``number``-th, in its ``start_ps``."""
 
     number: int
@@ -108,14 +108,14 @@ class _Wish:
     start_ps: int
 
 
-def _wishes(scenario: Scenario, made: Made | None) -> Iterator[_Wish]:
+def _job_requests(scenario: Scenario, made: Made | None) -> Iterator[JobRequest]:
     for number, job in enumerate(scenario.jobs):
         with at(scenario.locate("jobs", number, "workload")):
             workloads = _workloads(scenario, number, made)
         with at(scenario.locate("jobs", number, "arrival")):
             later = _arrivals(job, scenario.context)
         for name, workload, offset in zip(job.names(), workloads, later, strict=True):
-            yield _Wish(number, name, workload, job.start + offset)
+            yield JobRequest(number, name, workload, job.start + offset)
 
 
 def _arrivals(job: Job, context: Context) -> list[int]:
@@ -178,13 +178,13 @@ def _check_lag(workload: Workload, iterations: int) -> None:
 
 def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bool) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
-    wishes = list(_wishes(scenario, made))
-    asked = [scenario.jobs[wish.number] for wish in wishes]
+    job_requests = list(_job_requests(scenario, made))
+    asked = [scenario.jobs[requested.number] for requested in job_requests]
     near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
     placed = arrange(
         [
-            Request(wish.name, wish.workload.world_size, job.placement, wish.workload.mesh)
-            for wish, job in zip(wishes, asked, strict=True)
+            Request(requested.name, requested.workload.world_size, job.placement, requested.workload.mesh)
+            for requested, job in zip(job_requests, asked, strict=True)
         ],
         topology.num_endpoints,
         domains=near,
@@ -192,21 +192,21 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bo
         # Where they wait, each is looked at on an empty cluster: where it sits is known when it starts.
         share_endpoints=scenario.share_endpoints or scenario.queue is not None or held,
         context=scenario.context,
-        locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
+        locate=lambda at: scenario.locate("jobs", job_requests[at].number, "placement"),
     )
     jobs = []
-    for index, (wish, job, endpoints) in enumerate(zip(wishes, asked, placed, strict=True)):
-        with at(scenario.locate("jobs", wish.number, "iterations")):
-            _check_lag(wish.workload, job.iterations)
-        with at(scenario.locate("jobs", wish.number, "stragglers")):
-            own = pace(job.stragglers, job.jitter, wish.workload.world_size, scenario.seed, index)
+    for index, (requested, job, endpoints) in enumerate(zip(job_requests, asked, placed, strict=True)):
+        with at(scenario.locate("jobs", requested.number, "iterations")):
+            _check_lag(requested.workload, job.iterations)
+        with at(scenario.locate("jobs", requested.number, "stragglers")):
+            own = pace(job.stragglers, job.jitter, requested.workload.world_size, scenario.seed, index)
         jobs.append(
             JobInfo(
-                name=wish.name,
-                workload=wish.workload,
+                name=requested.name,
+                workload=requested.workload,
                 endpoints=endpoints,
                 iterations=job.iterations,
-                start_ps=wish.start_ps,
+                start_ps=requested.start_ps,
                 weight=job.weight,
                 priority=job.priority,
                 pace=own,
@@ -235,14 +235,14 @@ def job_at(
     """
     alone = scenario.model_copy(update={"jobs": (job,)})
     alone._base = scenario.base
-    wish = next(_wishes(alone, None))
+    requested = next(_job_requests(alone, None))
     if job.is_driven:
         raise WorkloadError("a job that a process starts has programs; what it drives itself needs no job")
-    _check_lag(wish.workload, job.iterations)
-    world = wish.workload.world_size
+    _check_lag(requested.workload, job.iterations)
+    world = requested.workload.world_size
     if endpoints is None:
         near = domains(topology) if job.placement.needs_domains else ()
-        request = Request(wish.name, world, job.placement)
+        request = Request(requested.name, world, job.placement)
         size, context = topology.num_endpoints, scenario.context
         found = seats(request, free, size, 1, domains=near, context=context)
         if not found:
@@ -251,11 +251,13 @@ def job_at(
     else:
         chosen = np.array([*endpoints], np.int32)
         if len(chosen) != world:
-            raise WorkloadError(f"{wish.name} has {world} ranks, but its placement {len(chosen)} endpoints")
+            raise WorkloadError(
+                f"{requested.name} has {world} ranks, but its placement {len(chosen)} endpoints"
+            )
     own = pace(job.stragglers, job.jitter, world, scenario.seed, number)
     info = JobInfo(
-        name=wish.name,
-        workload=wish.workload,
+        name=requested.name,
+        workload=requested.workload,
         endpoints=chosen,
         iterations=job.iterations,
         start_ps=now,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.accesses import RemoteMemory
+from cosim.engine.accesses import ReachedMemory
 from cosim.engine.records import JobInfo, MemoryNodes
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.place import at
@@ -54,7 +54,7 @@ def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...
     return tuple(replace(job, workload=timed[id(job.workload)], devices=devices) for job in jobs)
 
 
-def remote_memory(scenario: Scenario, topology: Topology) -> RemoteMemory | None:
+def remote_memory(scenario: Scenario, topology: Topology) -> ReachedMemory | None:
     """What processes and jobs reach; None: the scenario has none.
 
     Raises
@@ -66,7 +66,7 @@ def remote_memory(scenario: Scenario, topology: Topology) -> RemoteMemory | None
     if memory is None:
         return None
     nodes = _nodes(memory, topology)
-    return RemoteMemory(
+    return ReachedMemory(
         _devices(memory, topology) if nodes is None else None, nodes, partial(_access_ps, memory)
     )
 

@@ -167,7 +167,7 @@ def _changing(scenario: Scenario, built: Built) -> Topology:
     """The topology, whose links processes change."""
     lacks = [part for part in built.network.parts() if not part.describe().live_changes]
     if lacks:
-        can = "congestion_unaware, congestion_aware, fair_share and congestion have, also served"
+        can = "congestion_unaware, congestion_aware, fair_share, congestion and ns-3's TCP have, also served"
         told = "; what it is told of when it starts are the scenario's events" if lacks[0].elsewhere else ""
         raise ScenarioError(
             f"{lacks[0].describe().name} has no links that change while it runs{told}",

@@ -17,7 +17,8 @@ from cosim.engine.records import I64
 from cosim.errors import CosimError, InputError, ScenarioError
 from cosim.experiment.build import Made, assembled, fabric
 from cosim.experiment.prepared_state import FreeSetting, PreparedState, RunResults, can_be_free, ranks_of
-from cosim.experiment.scenario import Scenario, load, loads
+from cosim.experiment.run import read_source
+from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import check_jobs, simulate
 from cosim.plugin_file import plugin_errors
 from cosim.registry import nearest
@@ -165,11 +166,10 @@ def prepare(scenario: Scenario | Mapping[str, Any] | str | Path, free: Free) -> 
 
 
 def _scenario(given: Scenario | Mapping[str, Any] | str | Path) -> Scenario:
-    if isinstance(given, Scenario):
-        return given
-    if isinstance(given, Mapping):
-        return Scenario.model_validate(dict(given))
-    return loads(given) if isinstance(given, str) and "\n" in given else load(given)
+    found = read_source(given)
+    if isinstance(found, Scenario):
+        return found
+    raise InputError("a sweep is no scenario: cosim.run runs it")
 
 
 class PreparedScenario:

@@ -465,7 +465,7 @@ def _live(
 
     if engine == "reference":
         what = "processes" if scenario.live else "collectives that code carries"
-        raise ScenarioError(f"the reference engine has no {what}", hint="build the kernel")
+        raise ScenarioError(f"the reference engine has no {what}", hint="the kernel has: engine kernel")
     return live(
         scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress)
     )

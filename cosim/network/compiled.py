@@ -102,6 +102,7 @@ class CompiledNetwork(NetworkSimulator):
         # No reaction is awaited yet, and a loop gives control back to report once this many have completed.
         state["bound"] = NEVER
         state["report_at"] = _REPORT_LIMIT
+        state["near_end"], state["far_bound"] = kernel.NONE, NEVER  # nothing is pending
         state["bin_bits"] = _FIRST_BIN_BITS
         self._reported = Reported()
         # By table, endpoints, channel and job: an iteration binds what the one before did, and finds no paths

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event, EventPriority
 
-from cosim.engine.accesses import RemoteMemory
+from cosim.engine.accesses import ReachedMemory
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.plans import By
@@ -105,7 +105,7 @@ class Simulation(CoSimEnvironment, RankWork):
         placements: Placements = lambda *_: (),
         *,
         has_priorities: bool = True,
-        remote: RemoteMemory | None = None,
+        remote: ReachedMemory | None = None,
     ) -> None:
         """Be that of a replay. ``held`` jobs are given ``placements``."""
         self._remote = remote

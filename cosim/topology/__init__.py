@@ -22,6 +22,8 @@
                     such a file lists
 ``from_file``       kind ``file``: a topology as somebody's file lists it, in whatever format of topologies
                     is known
+``galois``          finite fields GF(q), q = p^k: elements are 0 to q - 1, with coefficients of a polynomial
+                    as digits
 ``grid_paths``      dimension-ordered paths on a grid, in closed form and by columns
 ``host_shape``      what the hosts of a topology have, as collective algorithms ask for it
 ``hyperx``          switches in a grid, each linked to all others along each dimension

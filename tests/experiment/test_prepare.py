@@ -10,8 +10,8 @@ import cosim
 
 RING = "topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 500ns}"
 TREE = (
-    "topology: {kind: leaf_spine, leaves: 4, spines: 2, endpoints_per_leaf: 2, rate: 100Gbps, latency: 500ns, "
-    "oversubscription: 2}"
+    "topology: {kind: leaf_spine, leaves: 4, spines: 2, endpoints_per_leaf: 2, rate: 100Gbps, "
+    "latency: 500ns, oversubscription: 2}"
 )
 JOBS = """
 jobs:
@@ -151,3 +151,9 @@ def test_tables_that_are_refused(table: Any, says: str) -> None:
     prepared = cosim.prepare(f"{RING}\nnetwork: fair_share\n{JOBS}", free)
     with pytest.raises(cosim.InputError, match=says):
         prepared.run_many(table)
+
+
+@pytest.mark.parametrize("scenario", [{"jobs": [], "nowhere": 1}, "axes: {}\nscenario: x\n", 3])
+def test_what_is_no_scenario(scenario: Any) -> None:
+    with pytest.raises(cosim.InputError):
+        cosim.prepare(scenario, ["topology.rate"])

@@ -30,6 +30,7 @@ static inline int64_t on_grid(double time, int64_t grid, int64_t now) {
 static void wake(struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
   one->asleep = 0;
+  one->stride = least(one->stride, 1);
   fluid->counts.num_asleep--;
   one->due = one->ends;
   fluid->counts.open = 1;
@@ -188,7 +189,11 @@ static bool hardly_shares_otherwise(struct congestion_state *fluid, struct port 
     *level -= slack;
     return false;
   }
-  return *level - port->level <= slack;
+  struct port_link *link = &fluid->links[port->link];
+  if (*level - port->level <= slack) return true;
+  if (fluid->counts.num_classes > 1 || (*level - link->told) * ALIKE > link->told) return false;
+  port->level = *level;
+  return true;
 }
 
 /* Share a host's own port among what wants to begin there, class by class. */
@@ -211,7 +216,7 @@ static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t
     }
     if (level == port->level || hardly_shares_otherwise(fluid, port, &level)) continue;
     int64_t above = least(level, port->level);
-    port->level = level;
+    port->level = fluid->links[link].told = level;
     change_own(fluid, p, above, now);
   }
 }

@@ -29,6 +29,7 @@ static void open_own_round(struct congestion_state *fluid, int64_t c, int64_t no
   /* Its want is asked for in this instant, too. */
   one->rtt = one->seen_rtt;
   one->rtt_at = now;
+  one->stride = least(one->stride, 1);
   /* After a silence the window may mean another rate than it did: what was settled need not be. */
   if (one->settled && !(is_unlimited(fluid, one) && is_clean(one))) one->settled = 0;
   open_round(fluid, c, now);

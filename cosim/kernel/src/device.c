@@ -58,13 +58,13 @@ static inline int64_t next_train_time(const struct device *device) {
 
 /* -- stations ----------------------------------------------------------------------------------------------------- */
 
-/* A train passes a station, from the time on that is returned. Requests and data share it in turn (fair: a request waits
+/* A train is served by a station, from the time on that is returned. Requests and data share it in turn (fair: a request waits
  * for other requests, and for the line that is being sent), or first come, first served.
  *
  * Stations of a GPU are passed in the event that comes before all of them, so the head may be ahead of now. What it will
  * take there is put behind what is there now, not behind when it will come: who comes in between needn't wait for it. */
-static inline int64_t pass(struct device *device, struct device_station *station, struct device_train *train,
-                           bool control, int64_t place) {
+static inline int64_t be_served(struct device *device, struct device_station *station, struct device_train *train,
+                                bool control) {
   int64_t each = control ? station->control : station->line, lines = train->lines, now = device->shape.now, start;
   if (control && device->shape.fair) {
     start = most(train->head, station->free_control);
@@ -74,11 +74,17 @@ static inline int64_t pass(struct device *device, struct device_station *station
     start = most(train->head, station->free);
   }
   station->free = most(station->free, now) + lines * each;
-  device->waited[place] += (start - train->head) * lines;
-  device->waited[DEVICE_PLACES + place] += lines;
   train->head = start + each;
   train->gap = most(train->gap, each);
   return start;
+}
+
+/* A train passes a station of a GPU. */
+static inline void pass(struct device *device, int64_t gpu, struct device_station *station, struct device_train *train,
+                        bool control, int64_t place) {
+  int64_t head = train->head, cell = gpu * DEVICE_PLACES + place;
+  device->waited[cell] += (be_served(device, station, train, control) - head) * train->lines;
+  device->lines_at[cell] += train->lines;
 }
 
 static inline struct device_station *stations_of(const struct device *device, int64_t gpu) {
@@ -92,7 +98,7 @@ static void cross_mesh(struct device *device, int64_t gpu, struct device_train *
   struct device_station *mesh = stations_of(device, gpu) + shape->units;
   int64_t pair = from * shape->routers + to;
   for (int64_t k = device->mesh_ptr[pair]; k < device->mesh_ptr[pair + 1]; k++) {
-    pass(device, &mesh[device->mesh_link[k]], train, control, AT_ROUTER);
+    pass(device, gpu, &mesh[device->mesh_link[k]], train, control, AT_ROUTER);
     train->head += shape->hop;
   }
 }
@@ -104,19 +110,19 @@ static inline int64_t router_of(const struct device_shape *shape, int64_t number
 
 static inline void pass_unit(struct device *device, int64_t unit, struct device_train *train, bool control) {
   int64_t units = device->shape.units;
-  pass(device, stations_of(device, unit / units) + unit % units, train, control, AT_UNIT);
+  pass(device, unit / units, stations_of(device, unit / units) + unit % units, train, control, AT_UNIT);
 }
 
 static inline void pass_channel(struct device *device, int64_t gpu, struct device_train *train) {
   const struct device_shape *shape = &device->shape;
-  pass(device, stations_of(device, gpu) + shape->units + shape->mesh + train->number % shape->channels, train, false,
+  pass(device, gpu, stations_of(device, gpu) + shape->units + shape->mesh + train->number % shape->channels, train, false,
        AT_CHANNEL);
 }
 
 static inline void pass_port(struct device *device, int64_t gpu, struct device_train *train, bool control, bool in) {
   const struct device_shape *shape = &device->shape;
   struct device_station *ports = stations_of(device, gpu) + shape->units + shape->mesh + shape->channels;
-  pass(device, &ports[(in ? shape->ports : 0) + train->number % shape->ports], train, control, AT_PORT);
+  pass(device, gpu, &ports[(in ? shape->ports : 0) + train->number % shape->ports], train, control, AT_PORT);
 }
 
 /* The router of a train's channel, port or unit. */
@@ -155,7 +161,9 @@ static void cross_link(struct core *core, struct device *device, struct device_f
   bool paid = (flow->flags & DEVICE_MERGED) && (back ? hop + 1 == past : hop == first);
   struct device_station *link = &device->links[number];
   if (!paid) {
-    int64_t start = pass(device, link, train, control, AT_LINK);
+    int64_t head = train->head, start = be_served(device, link, train, control);
+    device->link_waited[number] += (start - head) * train->lines;
+    device->link_lines[number] += train->lines;
     int64_t busy = (control ? link->control : link->line) * train->lines;
     add_busy(core, number, start >> TICK_BITS, busy >> TICK_BITS);
     if (!control) core->link_bytes[number] += train->bytes;
@@ -193,6 +201,8 @@ static void ask(struct core *core, struct device *device, int64_t work_at) {
   bool control = goes_as_request(flow, false);
   if (!(flow->flags & DEVICE_MERGED)) {
     device->units[work->unit].out[is_get(flow)] += lines;
+    device->in_flight[flow->from] += bytes;
+    device->most_in_flight[flow->from] = most(device->most_in_flight[flow->from], device->in_flight[flow->from]);
     int64_t from = unit_router(shape, work);
     pass_unit(device, work->unit, train, control);
     if (!control) { /* what is stored is loaded before */
@@ -205,33 +215,46 @@ static void ask(struct core *core, struct device *device, int64_t work_at) {
   push_train(core, device, train->head, at);
 }
 
+enum { MERGED_WORK = 2 };
+
+/* The kind of a message's workgroups. */
+static inline int64_t kind_of(const struct device_flow *flow) {
+  return flow->flags & DEVICE_MERGED ? MERGED_WORK : is_get(flow);
+}
+
+/* Whether a unit has no room for another train of a kind; merged lines are counted by the row that isn't merged. */
+static inline bool is_full(const struct device_shape *shape, const struct device_unit *unit, int64_t kind) {
+  return kind != MERGED_WORK && unit->out[kind] > 0 && unit->out[kind] + shape->unroll > shape->outstanding;
+}
+
+/* Whether none of a unit's workgroups may ask. */
+static inline bool waits_for_room(const struct device_shape *shape, const struct device_unit *unit) {
+  return (unit->works[0] == 0 || is_full(shape, unit, 0)) && (unit->works[1] == 0 || is_full(shape, unit, 1)) &&
+         unit->works[MERGED_WORK] == 0;
+}
+
 /* A unit's workgroups ask as long as lines may be in flight: in turn (fair), or the first as long as it may. */
 static void let_ask(struct core *core, struct device *device, int64_t unit_at) {
   const struct device_shape *shape = &device->shape;
   struct device_unit *unit = &device->units[unit_at];
-  int64_t tried = 0, count = 0;
-  if (unit->last == NONE) return;
-  for (int64_t at = device->works[unit->last].after;; at = device->works[at].after) {
-    count++;
-    if (at == unit->last) break;
-  }
   int64_t before = unit->last;
-  while (tried < count) {
+  for (int64_t tried = 0; tried < unit->works[0] + unit->works[1] + unit->works[MERGED_WORK];) {
+    if (waits_for_room(shape, unit)) return;
     int64_t at = device->works[before].after;
     struct device_work *work = &device->works[at];
     const struct device_flow *flow = &device->flows[work->flow];
     int64_t lines = least(shape->unroll, flow->lines - work->next * shape->unroll);
-    int64_t out = flow->flags & DEVICE_MERGED ? 0 : unit->out[is_get(flow)];
-    if ((out > 0 && out + lines > shape->outstanding) || (work->out > 0 && work->out + lines > shape->window)) {
+    if (is_full(shape, unit, kind_of(flow)) || (work->out > 0 && work->out + lines > shape->window)) {
       before = at;
       tried++;
       continue;
     }
     ask(core, device, at);
     work = &device->works[at];
+    flow = &device->flows[work->flow];
     tried = 0;
-    if (work->next >= device->flows[work->flow].trains) { /* it has asked for all */
-      count--;
+    if (work->next >= flow->trains) { /* it has asked for all */
+      unit->works[kind_of(flow)]--;
       if (before == at) {
         unit->last = NONE;
         return;
@@ -287,6 +310,7 @@ static void place_works(struct core *core, struct device *device, int64_t flow_a
       device->works[unit->last].after = (int32_t)at;
     }
     unit->last = (int32_t)at;
+    unit->works[kind_of(&device->flows[flow_at])]++;
   }
   for (int64_t k = 0; k < least(works, shape->units); k++)
     let_ask(core, device, from * shape->units + (first + k) % shape->units);
@@ -370,7 +394,10 @@ static void come_back(struct core *core, struct device *device, int64_t at) {
   device->trains[at].next = (int32_t)device->shape.free_train;
   device->shape.free_train = at;
   work->out -= train.lines;
-  if (!(flow->flags & DEVICE_MERGED)) device->units[unit].out[is_get(flow)] -= train.lines;
+  if (!(flow->flags & DEVICE_MERGED)) {
+    device->units[unit].out[is_get(flow)] -= train.lines;
+    device->in_flight[flow->from] -= train.bytes;
+  }
   if (work->out == 0 && work->next >= flow->trains) {
     work->after = (int32_t)device->shape.free_work;
     device->shape.free_work = train.work;

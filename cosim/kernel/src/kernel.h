@@ -190,6 +190,9 @@ struct core_state {
   int64_t grant;
   int64_t bound; /* the first time at which a completion's reaction could matter */
   int64_t num_pending;
+  int64_t num_near; /* the first of those; all others come after `near_end`, and may be reacted to at `far_bound` */
+  int64_t near_end, far_bound;
+  int64_t most_near; /* where there are more, near ones are told from others anew */
   int64_t report_at; /* pending completions at which a loop stops, so that reports stay small */
   int64_t cursor, instant_size; /* events of the instant under way that are done, and all of them */
   int64_t instant; /* its time */
@@ -333,8 +336,8 @@ EXPORT void spread(struct core *core, struct link_rates *rates);
  * asks for the data, and that a switch adds it up or copies it, so that another row has paid the requester's link. */
 enum device_channel { DEVICE_BLOCK = 0x100000, DEVICE_GET = 0x80000, DEVICE_MERGED = 0x40000, DEVICE_OTHER = 0x3ffff };
 
-/* Where requests wait. */
-enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, AT_LINK = 4, DEVICE_PLACES = 5 };
+/* Where requests wait in a GPU. */
+enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, DEVICE_PLACES = 4 };
 
 enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2 };
 
@@ -350,7 +353,7 @@ struct device_shape {
   int64_t outstanding; /* lines that a unit stores, or asks for, in flight */
   int64_t window; /* lines of a workgroup in flight */
   int64_t workgroups; /* that carry a message which is no thread block's */
-  int64_t fair, get;
+  int64_t fair;
   int64_t hop, memory, flag;
   int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
   int64_t heap_used, serial;
@@ -366,7 +369,8 @@ struct device_station {
 /* A unit's workgroups that have something to ask for: a ring, of which `last` is the last one. */
 struct device_unit {
   int64_t out[2]; /* lines in flight: stored, and asked for */
-  int32_t last, pad;
+  int32_t works[3]; /* of the ring: those that store, that ask, and whose lines are merged */
+  int32_t last;
 };
 
 /* A workgroup's part of a message: trains `next`, next + step ... below the message's number of them. */
@@ -415,7 +419,12 @@ struct device {
   COLUMN(int32_t, mesh_link);
   COLUMN(struct device_unit, units);
   COLUMN(int64_t, placed); /* workgroups that each GPU was given so far */
-  COLUMN(int64_t, waited); /* ticks that lines waited, by place; then lines by place; then the most bytes in flight */
+  GRID(int64_t, waited); /* [GPUs, DEVICE_PLACES]: ticks that lines waited in a GPU, by place */
+  GRID(int64_t, lines_at); /* and how many came there */
+  COLUMN(int64_t, link_waited); /* ticks that lines waited at each link */
+  COLUMN(int64_t, link_lines);
+  COLUMN(int64_t, in_flight); /* bytes that each GPU has in flight, stored or asked for */
+  COLUMN(int64_t, most_in_flight);
   COLUMN(int64_t, path_back); /* by row: where the way back is */
   COLUMN(int32_t, row_ends); /* by row: source, destination, channel's number, flags */
   GROWN(struct device_channel_state, channels);

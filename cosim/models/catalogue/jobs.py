@@ -254,6 +254,8 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         width,
         attention=spec.attends,
         decode=decode,
+        recipe=spec.recipe,
+        forward_only=True,
     )
     blocks = Blocks(model, cut)
     made = stages(

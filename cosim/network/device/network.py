@@ -12,8 +12,8 @@ from cosim.kernel import Columns, kernel, record
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.device.gpus import DeviceGpu
-from cosim.network.flows import I32
-from cosim.network.simulator import Capabilities
+from cosim.network.flows import F64, I32
+from cosim.network.simulator import Capabilities, NetworkStatistics
 from cosim.topology.graph import Topology
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 _TICKS = 1 << kernel.TICK_BITS
 _BIT_TICKS = 1e12 * _TICKS
+_PLACES = "unit", "router", "channel", "port"
+"""In the order of ``enum device_place``."""
+_WRITTEN = (
+    "stations", "links", "units", "placed", "waited", "lines_at", "link_waited", "link_lines", "in_flight",
+    "most_in_flight",
+)  # fmt: skip
 
 
 class DeviceState(Columns):
@@ -67,7 +73,7 @@ class DeviceNetwork(CompiledNetwork):
         self._settings = settings
 
     def describe(self) -> Capabilities:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: switches ask for nothing, and store nothing."""
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: switches neither ask nor store."""
         return replace(super().describe(), switch_ends=False)
 
     def _open_model(self, topology: Topology, seed: int) -> None:
@@ -89,7 +95,12 @@ class DeviceNetwork(CompiledNetwork):
             mesh_link=mesh_link,
             units=units,
             placed=np.zeros(gpus, np.int64),
-            waited=np.zeros(2 * kernel.DEVICE_PLACES, np.int64),
+            waited=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
+            lines_at=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
+            link_waited=np.zeros(topology.num_links, np.int64),
+            link_lines=np.zeros(topology.num_links, np.int64),
+            in_flight=np.zeros(gpus, np.int64),
+            most_in_flight=np.zeros(gpus, np.int64),
             path_back=np.zeros(0, np.int64),
             row_ends=np.zeros(0, np.int32),
         )
@@ -98,8 +109,9 @@ class DeviceNetwork(CompiledNetwork):
             "units": gpu.units, "routers": gpu.num_routers, "columns": gpu.columns, "mesh": mesh,
             "channels": gpu.channels, "ports": gpu.ports, "stations": len(one), "line": s.granularity,
             "control": s.control, "unroll": s.unroll, "outstanding": s.in_flight, "window": s.window,
-            "workgroups": s.workgroups or gpu.units, "fair": s.arbitration == "fair", "get": s.access == "get",
-            "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS, "flag": gpu.flag_latency * _TICKS,
+            "workgroups": s.workgroups or gpu.units, "fair": s.arbitration == "fair",
+            "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS,
+            "flag": gpu.flag_latency * _TICKS,
             "free_train": kernel.NONE, "free_work": kernel.NONE, "free_flow": kernel.NONE,
         }.items():  # fmt: skip
             shape[field] = value
@@ -147,7 +159,7 @@ class DeviceNetwork(CompiledNetwork):
             "heap": int(shape["heap_used"]),
             "channels": len(self._numbers),
         }
-        own = {name: getattr(device, name).copy() for name in ("stations", "links", "units", "placed", "waited")}
+        own = {name: getattr(device, name).copy() for name in _WRITTEN}
         return {"_device": device.copy(used | dict.fromkeys(("instant", "spare", "other"), 0), **own)}
 
     def _next_instant(self) -> int:
@@ -160,6 +172,30 @@ class DeviceNetwork(CompiledNetwork):
     def _stopped_early(self) -> bool:
         state = self.core.state[0]
         return int(state["num_pending"]) >= int(state["report_at"])
+
+    def statistics(self) -> NetworkStatistics:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`; ``extra`` has how long lines waited.
+
+        ``wait_link_ps`` is the sum over the lines of a link, ``link_lines`` their number. What lines waited
+        in a GPU (``wait_unit_ps``, ``unit_lines``, and so on for router, channel and port) and the most bytes
+        that it had in flight stand at the first link that leaves it.
+        """
+        device, topology = self._device, self._topology
+        extra: dict[str, F64] = {
+            "wait_link_ps": device.link_waited / _TICKS,
+            "link_lines": device.link_lines.astype(np.float64),
+        }
+        gpus, links = np.unique(topology.link_src, return_index=True)
+        inside = gpus < topology.num_endpoints
+        gpus, links = gpus[inside], links[inside]
+        by_gpu = {"in_flight_bytes": device.most_in_flight}
+        for place, name in enumerate(_PLACES):
+            by_gpu[f"wait_{name}_ps"] = device.waited[:, place] / _TICKS
+            by_gpu[f"{name}_lines"] = device.lines_at[:, place]
+        for name, values in by_gpu.items():
+            extra[name] = np.zeros(topology.num_links)
+            extra[name][links] = values[gpus]
+        return replace(super().statistics(), extra=extra)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -22,9 +22,14 @@ class Device(NetworkSpec):
 
     gpu: DeviceGpuName = Field(GPUS["generic"], description="a name, or its parts: units, rows, columns ...")
     granularity: SizeBytes = Field(128, ge=1, le=1 << 24, description="bytes of a line")
-    control: SizeBytes = Field(16, ge=0, le=1 << 24, description="bytes of a request or an answer without data")
-    access: Literal["put", "get"] = Field("put", description="messages are stored by their source, or loaded by "
-                                          "their destination; thread blocks of plans say it themselves")  # fmt: skip
+    control: SizeBytes = Field(
+        16, ge=0, le=1 << 24, description="bytes of a request or an answer without data"
+    )
+    access: Literal["put", "get"] = Field(
+        "put",
+        description="messages are stored by their source, or loaded by their destination; thread blocks of "
+        "plans say it themselves",
+    )
     workgroups: int | None = Field(
         None, ge=1, description="that carry a message which is no thread block's; omitted: one on each unit"
     )
@@ -40,9 +45,13 @@ class Device(NetworkSpec):
     @model_validator(mode="after")
     def _fits(self) -> Device:
         if self.workgroups is not None and self.workgroups > self.gpu.units:
-            raise ValueError(f"{self.workgroups} workgroups a message, but the GPU has {self.gpu.units} units")
+            raise ValueError(
+                f"{self.workgroups} workgroups a message, but the GPU has {self.gpu.units} units"
+            )
         if self.unroll > self.in_flight:
-            raise ValueError(f"a wavefront asks for {self.unroll} lines at once, but {self.in_flight} may be in flight")
+            raise ValueError(
+                f"a wavefront asks for {self.unroll} lines at once, but {self.in_flight} may be in flight"
+            )
         return self
 
     @property
@@ -65,8 +74,8 @@ class Device(NetworkSpec):
         each = gpu.units + gpu.channels + 2 * gpu.ports + 4 * gpu.num_routers
         if each * topology.num_endpoints > MOST_STATIONS:
             raise TopologyError(
-                f"network: {topology.num_endpoints} GPUs of {each} units, links, channels and ports are more than "
-                f"the {MOST_STATIONS} that model: device keeps",
+                f"network: {topology.num_endpoints} GPUs of {each} units, links, channels and ports are "
+                f"more than the {MOST_STATIONS} that model: device keeps",
                 hint="take fewer endpoints, or model: fair_share",
             )
 

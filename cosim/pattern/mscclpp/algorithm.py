@@ -17,7 +17,9 @@ from cosim.pattern.unread import Unread
 from cosim.spec import TimePs
 
 
-def template_of(plan: Plan, collective: Collective, size_bytes: int, costs: Costs, launch_ps: int, root: int) -> Template:
+def template_of(
+    plan: Plan, collective: Collective, size_bytes: int, costs: Costs, launch_ps: int, root: int
+) -> Template:
     """The template of a plan, after its proof.
 
     Raises
@@ -84,7 +86,9 @@ class ReadMscclpp(_Mscclpp):
         if num_ranks not in (None, gpus):
             raise InputError(f"--ranks {num_ranks}: {self.path} is for {gpus} GPUs")
         if collective not in (None, self.plan.collective):
-            raise InputError(f"--collective {collective.value}: {self.path} is an {self.plan.collective.value}")  # type: ignore[union-attr]
+            raise InputError(
+                f"--collective {collective.value}: {self.path} is an {self.plan.collective.value}"
+            )
         return self.plan.collective, gpus
 
     def build(

@@ -5,8 +5,8 @@ Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), re
 ``oneshot_multicast``
     Each GPU loads all of the sum through the switch, which adds up (multimem.ld_reduce).
 ``twoshot_multicast``
-    Each GPU loads its share of the sum, and stores it to all through the switch (multimem.st). Then a barrier;
-    with ``poison`` none: a GPU polls its output until no place holds poison.
+    Each GPU loads its share of the sum, and stores it to all through the switch (multimem.st). Then a
+    barrier; with ``poison`` none: a GPU polls its output until no place holds poison.
 ``lsa_alltoall``
     Each GPU stores to every other; then a barrier, or polling (``poison``).
 ``get_direct``
@@ -78,7 +78,9 @@ class _Kernel(Algorithm):
         """See :meth:`Algorithm.build`; the data is proved on the plan."""
         del reverse, chunk
         self.check(collective, num_ranks)
-        return template_of(self.plan(collective, num_ranks, size_bytes), collective, size_bytes, costs, self.launch, root)
+        return template_of(
+            self.plan(collective, num_ranks, size_bytes), collective, size_bytes, costs, self.launch, root
+        )
 
     def prove(self, collective: Collective, num_ranks: int, size_bytes: int, *, root: int = 0) -> str:
         """Its data, exactly, and every order in which its steps may run."""

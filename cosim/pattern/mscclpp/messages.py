@@ -1,15 +1,17 @@
 """A plan as a template: what is timed.
 
-A load of a range from another GPU is a row without bytes that asks for it, and one from there; a store is a row
-to there; a signal is a row without bytes. What a GPU moves within itself takes no time, but for reductions, which take what
-the section's ``reduction_rate`` says (none where a switch adds up); ``endpoint_delay`` lies before each row.
+A load of a range from another GPU is a row without bytes that asks for it, and one from there; a store is a
+row to there; a signal is a row without bytes. What a GPU moves within itself takes no time, but for
+reductions, which take what the section's ``reduction_rate`` says (none where a switch adds up);
+``endpoint_delay`` lies before each row.
 
 A block's stores go on behind it; a signal that isn't relaxed waits for those before it, and so does the end.
 Where a step loads and stores, each thread stores what it loaded before it loads again: up to 16 turns of that
 are rows. A kernel begins, for those who load from it, when its rank has come.
 
 The device network asks for each line, so that the row that asks takes no time there; to networks of message
-size it is a message. They don't know that a switch adds up or copies: each GPU's part is a message of its own.
+size it is a message. They don't know that a switch adds up or copies: each GPU's part is a message of its
+own.
 """
 
 from __future__ import annotations
@@ -87,14 +89,20 @@ class _Messages:
 
     def _take(self, number: int) -> None:
         event = self.order.events[number]
-        before: set[Wait] = set(self.done[self.order.before[number]]) if event.index else {(event.gpu, COMPLETION)}
+        before: set[Wait] = (
+            set(self.done[self.order.before[number]]) if event.index else {(event.gpu, COMPLETION)}
+        )
         for one, _ in self.order.waits[number]:
             before |= self.came.get((one, event.gpu)) or self.done[one]
         waits = self.rows.least(before)
         if event.step.moves:  # all at once
-            waits = self.rows.least({wait for move in event.step.moves for wait in self._move(number, move, waits)})
+            waits = self.rows.least(
+                {wait for move in event.step.moves for wait in self._move(number, move, waits)}
+            )
         if event.step.signals:
-            fenced = self.rows.least(waits | (frozenset() if event.step.relaxed else self.stored[event.thread]))
+            fenced = self.rows.least(
+                set(waits) | (set() if event.step.relaxed else self.stored[event.thread])
+            )
             waits = self._signal(number, waits, fenced)
         self.done[number] = waits
 
@@ -104,7 +112,7 @@ class _Messages:
             if key[0] == "semaphore":
                 self.came[number, event.gpu] |= fenced
                 continue
-            peer = int(key[2])  # type: ignore[call-overload]
+            peer = key[2]
             row = self._add(number, event.gpu, peer, 0, fenced)
             self.came[number, peer].add((row, COMPLETION))
             waits = waits | {(row, START)}
@@ -148,7 +156,7 @@ class _Messages:
                 self.stored[event.thread].add((row, COMPLETION))
                 self.came[number, part.gpu].add((row, COMPLETION))
                 started.add((row, START))
-        return self.rows.least(waits | started)
+        return self.rows.least(set(waits) | started)
 
     @staticmethod
     def _flagged(step: Step, parts: list[Part]) -> list[tuple[Part, int]]:

@@ -101,21 +101,21 @@ def _meet_signals(found: Order) -> None:
         for key in event.step.waits:
             waited[key].append(number)
     for key, waiting in waited.items():
-        begins = found.plan.gpus[key[1]].semaphores[key[2]] if key[0] == "semaphore" else 0  # type: ignore[index]
+        begins = found.plan.gpus[key[1]].semaphores[key[2]] if key[0] == "semaphore" else 0
         for those in (waiting, sent.get(key, [])):
             threads = {found.events[one].thread for one in those}
             if len(threads) > 1:
-                raise found.wrong(those[-1], f"shares {_named(key)} with another block, so who meets whom is open")
-        for nth, event in enumerate(waiting):
-            if nth < begins:
-                continue
-            if nth - begins >= len(sent.get(key, [])):
                 raise found.wrong(
-                    event, f"deadlock: waits for signal {nth - begins} on {_named(key)}, which nobody sends"
+                    those[-1], f"shares {_named(key)} with another block, so who meets whom is open"
                 )
-            signal = sent[key][nth - begins]
-            relaxed = found.events[signal].step.relaxed or found.events[event].step.relaxed
-            found.waits[event].append((signal, not relaxed))
+        signals = sent.get(key, [])
+        for nth, wait in enumerate(waiting[begins:]):
+            if nth >= len(signals):
+                raise found.wrong(
+                    wait, f"deadlock: waits for signal {nth} on {_named(key)}, which nobody sends"
+                )
+            relaxed = found.events[signals[nth]].step.relaxed or found.events[wait].step.relaxed
+            found.waits[wait].append((signals[nth], not relaxed))
 
 
 def _named(key: Key) -> str:
@@ -133,13 +133,16 @@ def _meet_barriers(found: Order) -> None:
             turn = met[event.thread, key]
             met[event.thread, key] += 1
             turns[key, turn].append(number)
-    for (key, _), events in turns.items():
-        if len(events) != key[2 + 1]:
+    for (key, _), meeting in turns.items():
+        _, _, name, count = key
+        if len(meeting) != count:
             raise found.wrong(
-                events[0], f"deadlock: barrier {key[2]} is for {key[3]} blocks, and {len(events)} come to it"
+                meeting[0],
+                f"deadlock: barrier {name} is for {count} blocks, and {len(meeting)} come to it",
             )
-        for event in events:
-            found.waits[event] += [(found.before[other], True) for other in events if other != event and found.before[other] >= 0]
+        for one in meeting:
+            befores = [found.before[other] for other in meeting if other != one]
+            found.waits[one] += [(before, True) for before in befores if before >= 0]
 
 
 def _meet_writers(found: Order) -> None:
@@ -159,7 +162,9 @@ def _meet_writers(found: Order) -> None:
             those = writers.get(cell, [])
             if len(those) != 1:
                 how = "nobody writes" if not those else f"{len(those)} steps write"
-                raise found.wrong(number, f"polls cell {cell[2]} of buffer {cell[1]}, to which {how} what it polls for")
+                raise found.wrong(
+                    number, f"polls cell {cell[2]} of buffer {cell[1]}, to which {how} what it polls for"
+                )
             by.add(those[0])
         found.waits[number] += [(one, True) for one in sorted(by) if one != number]
 

@@ -1,8 +1,8 @@
 """A plan: what the thread blocks of each GPU load, store, signal and wait for, as objects.
 
 A thread block runs its steps in order. A step *moves*: what it loads from all of a move's sources is added up
-(copied, where there is one) and stored at each of its targets, which may be memory of any GPU. A step may also
-signal, wait, or meet other blocks of its GPU at a barrier.
+(copied, where there is one) and stored at each of its targets, which may be memory of any GPU. A step may
+also signal, wait, or meet other blocks of its GPU at a barrier.
 
 Places are counted in *cells*, of which a chunk of the file has ``cells_per_chunk``.
 """
@@ -15,8 +15,10 @@ from enum import Enum
 
 from cosim.pattern.template import Collective
 
-Key = tuple[object, ...]
-"""Of a semaphore: a channel from one GPU to another, or one of a GPU's own."""
+Key = tuple[str, int, int, int]
+"""(channel's kind, from which GPU, to which, the how manieth between them); ("semaphore", GPU, number, 0);
+("barrier", GPU, number, blocks that come to it).
+"""
 
 
 class Polled(Enum):
@@ -67,8 +69,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A thread block: its number on its GPU, and its steps. Steps from ``loop[0]`` to ``loop[1]`` are one turn
-    of a pipeline, of as many turns as the data of ``unit_bytes`` a turn needs.
+    """A thread block: its number on its GPU, and its steps. Those from ``loop[0]`` to ``loop[1]`` are one
+    turn of a pipeline, of as many turns as the data of ``unit_bytes`` a turn needs.
     """
 
     number: int

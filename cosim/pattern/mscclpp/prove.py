@@ -12,8 +12,8 @@ the GPUs that contributed to it; adding up two pieces, or a contribution twice, 
 At the end each cell that the collective promises holds its piece from every contributor, and whoever wrote it
 was through before the GPU's kernel ended. Of a pipeline one turn is proved: turns work on other data.
 
-Not proved: that a plan can be launched again at once (buffers that are written anew, poison that was cleared),
-and thread blocks against the number of units (all must run at once).
+Not proved: that a plan can be launched again at once (buffers that are written anew, poison that was
+cleared), and thread blocks against the number of units (all must run at once).
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Proof:
         where = "in place" if plan.in_place else "out of place"
         return (
             f"proved: {plan.name}, {plan.collective.value} over {len(plan.gpus)} GPUs, {where}\n"
-            f"  at most {blocks} thread blocks of {plan.threads} threads on a GPU; {sum(kinds.values())} steps: "
+            f"  at most {blocks} thread blocks of {plan.threads} threads on a GPU; "
+            f"{sum(kinds.values())} steps: "
             + ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
             + "\n  every order of steps gives this result"
         )
@@ -71,7 +72,8 @@ def prove_plan(plan: Plan, *, root: int = 0) -> Proof:
     order = order_of(plan)
     if len(order.events) * order.num_threads > CLOCK_LIMIT:
         raise AlgorithmError(
-            f"{plan.name}: {len(order.events)} steps of {order.num_threads} thread blocks are more than is proved",
+            f"{plan.name}: {len(order.events)} steps of {order.num_threads} thread blocks are more than "
+            "is proved",
             location=Location(plan.file) if plan.file else None,
         )
     _Replay(order, root).run()
@@ -148,7 +150,8 @@ class _Replay:
         e = self.order.events[other]
         return self.order.wrong(
             number,
-            f"race: {what} {_named(cell)}, which {self.plan.place(e.gpu, e.block, e.index)} ({e.step.name}) {its}; "
+            f"race: {what} {_named(cell)}, which {self.plan.place(e.gpu, e.block, e.index)} "
+            f"({e.step.name}) {its}; "
             "nothing orders the two, a wait is missing",
         )
 
@@ -189,7 +192,8 @@ class _Replay:
                 if ends[cell[0], event.thread] < event.index:
                     raise self.order.wrong(
                         writer,
-                        f"race: writes {_named(cell)}, and GPU {cell[0]} may be through before; a wait is missing",
+                        f"race: writes {_named(cell)}, and GPU {cell[0]} may be through before; "
+                        "a wait is missing",
                     )
             if said is None:
                 continue
@@ -219,8 +223,9 @@ def _promise(plan: Plan, root: int) -> tuple[dict[Cell, _Data], dict[Cell, _Data
         if not fits or (what is Collective.ALL_TO_ALL and inputs % n):
             raise AlgorithmError(
                 f"{plan.name}: GPU {gpu} has {its.cells['i'] // plan.cells_per_chunk} chunks of input and "
-                f"{its.cells['o'] // plan.cells_per_chunk} of output, and GPU 0 {inputs // plan.cells_per_chunk} and "
-                f"{outputs // plan.cells_per_chunk}, which is no {what.value} over {n} GPUs",
+                f"{its.cells['o'] // plan.cells_per_chunk} of output, and GPU 0 "
+                f"{inputs // plan.cells_per_chunk} and {outputs // plan.cells_per_chunk}, which is no "
+                f"{what.value} over {n} GPUs",
                 location=Location(plan.file) if plan.file else None,
             )
     everyone = frozenset(range(n))

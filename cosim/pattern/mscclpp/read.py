@@ -3,8 +3,8 @@
 The format is that of ``python/mscclpp/language`` and ``src/core/executor`` of github.com/microsoft/mscclpp
 (MIT; Shah et al., "MSCCL++: Rethinking GPU Communication Abstractions for AI Inference", arXiv 2504.09014).
 Read are: put, get, copy, reductions (re, res, rre, rres), packets (ppkt, rppkt, cpkt, upkt, repkt, respkt,
-recpkt, recspkt), multimem (glre, glres, gstore), signal, wait, their relaxed ones, flush, barrier, nop, semaphores, pipelines,
-and thread block groups.
+recpkt, recspkt), multimem (glre, glres, gstore), signal, wait, their relaxed ones, flush, barrier, nop,
+semaphores, pipelines, and thread block groups.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _PACKET_SOURCES = {"rppkt": 0, "upkt": 0, "repkt": 1, "respkt": 1, "recpkt": 1, 
 _PACKET_TARGETS = {"ppkt": 0, "rppkt": 0, "cpkt": 0, "respkt": 1, "recpkt": 1, "recspkt": 1}
 _SIGNALS, _WAITS = {"signal", "rlxsignal", "pws", "pwsf"}, {"wait", "rlxwait"}
 _NOTHING = {"nop", "flush"}
-_NAMES = sorted({*_EACH, *_SUM, *_SIGNALS, *_WAITS, *_NOTHING, "barrier", "pipeline", "sem_acquire", "sem_release"})
+_NAMES = sorted(
+    {*_EACH, *_SUM, *_SIGNALS, *_WAITS, *_NOTHING, "barrier", "pipeline", "sem_acquire", "sem_release"}
+)
 
 
 def read_plan(path: Path) -> Plan:
@@ -117,7 +119,10 @@ class _Node:
         return str(value)
 
     def integers(self, key: str, low: int, high: int) -> list[int]:
-        return [_Node({key: one.value}, one.file, one.where).integer(key, low, high) for one in self.each(key, MAX_BLOCKS)]
+        return [
+            _Node({key: one.value}, one.file, one.where).integer(key, low, high)
+            for one in self.each(key, MAX_BLOCKS)
+        ]
 
 
 def _short(value: Any) -> str:
@@ -219,7 +224,9 @@ class _Reader:
                 for group in channel.each("rank_groups", MAX_BLOCKS):
                     ranks = tuple(dict.fromkeys(group.integers("ranks", 0, count - 1)))
                     if number not in ranks or len(ranks) < 2:
-                        node.wrong(f"is not in the rank group {list(ranks)} of its switch channel, or alone there")
+                        node.wrong(
+                            f"is not in the rank group {list(ranks)} of its switch channel, or alone there"
+                        )
                     gpu.switches.append((buffer, ranks))
             elif kind in gpu.connected:
                 gpu.connected[kind] += channel.integers("connected_to", 0, count - 1)
@@ -230,7 +237,9 @@ class _Reader:
             if buffer not in _BUFFERS:
                 node.wrong(f"a remote buffer of type {_short(buffer)}; known: i, o, s")
             gpu.remote.append((remote.integer("rank", 0, count - 1), buffer))
-        gpu.semaphores = [one.integer("init_value", 0, 1 << 20, default=0) for one in node.each("semaphores", MAX_BLOCKS)]
+        gpu.semaphores = [
+            one.integer("init_value", 0, 1 << 20, default=0) for one in node.each("semaphores", MAX_BLOCKS)
+        ]
         return gpu
 
     def _block(self, node: _Node, gpu: _GpuParts, number: int) -> Block:
@@ -279,22 +288,28 @@ class _Reader:
             return Step(name)
         if name == "barrier":
             count = node.integer("num_threadblocks", 1, MAX_BLOCKS)
-            return Step(name, barrier=("barrier", gpu.number, node.integer("barrier_id", 0, MAX_BLOCKS), count))
+            return Step(
+                name, barrier=("barrier", gpu.number, node.integer("barrier_id", 0, MAX_BLOCKS), count)
+            )
         if name in ("sem_acquire", "sem_release"):
             ids = node.integers("semaphore_ids", 0, len(gpu.semaphores) - 1)
-            keys = tuple(("semaphore", gpu.number, one) for one in ids)
+            keys = tuple(("semaphore", gpu.number, one, 0) for one in ids)
             return Step(name, waits=keys) if name == "sem_acquire" else Step(name, signals=keys)
         if name in _SIGNALS - _EACH or name in _WAITS:
             keys = self._channel_keys(node, gpu, block, sends=name in _SIGNALS)
-            given = {"signals" if name in _SIGNALS else "waits": keys}
-            return Step(name, relaxed=name.startswith("rlx"), **given)
+            relaxed = name.startswith("rlx")
+            if name in _SIGNALS:
+                return Step(name, signals=keys, relaxed=relaxed)
+            return Step(name, waits=keys, relaxed=relaxed)
         if name not in _EACH | _SUM:
             node.wrong(f"is no operation that is known; known: {', '.join(_NAMES)}")
         signals = self._channel_keys(node, gpu, block, sends=True) if name in _SIGNALS else ()
         moves = self._moves(node, gpu, block, name)
         return Step(name, moves, signals, by_switch=name in ("glre", "glres", "gstore"))
 
-    def _channel_keys(self, node: _Node, gpu: _GpuParts, block: _BlockParts, *, sends: bool) -> tuple[Key, ...]:
+    def _channel_keys(
+        self, node: _Node, gpu: _GpuParts, block: _BlockParts, *, sends: bool
+    ) -> tuple[Key, ...]:
         """Channels by the GPUs that they join, and which of those between these two they are."""
         kind = node.text("channel_type", "memory")
         if kind not in gpu.connected:

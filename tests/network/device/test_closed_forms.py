@@ -45,15 +45,16 @@ def test_a_stream_of_puts_has_what_is_in_flight_each_round_trip(outstanding: int
 def test_a_message_is_its_bytes_in_whole_lines(size: int) -> None:
     found = run("{model: device, control: 0B}", PAIR, 2, f"{size}B")
     lines = -(-size // 128)
-    assert found.records.links.busy_ps.sum() == pytest.approx(lines * 128 / (1024 * 2**30) * 1e12, abs=lines + 1)
+    assert found.records.links.busy_ps.sum() == pytest.approx(
+        lines * 128 / (1024 * 2**30) * 1e12, abs=lines + 1
+    )
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3, 7])
 def test_loads_go_in_passes_of_what_threads_hold(passes: int) -> None:
     # One load of 16 bytes a thread, 4 blocks of 1,024 threads: 64 KiB are in flight.
-    network = (
-        f"{{model: device, access: get, workgroups: 4, control: 0B, gpu: {{{BARE}, outstanding: 128, wavefronts: 32}}}}"
-    )
+    gpu = f"{{{BARE}, outstanding: 128, wavefronts: 32}}"
+    network = f"{{model: device, access: get, workgroups: 4, control: 0B, gpu: {gpu}}}"
     link = "{kind: ring, endpoints: 2, rate: 1e9GiB/s, latency: 1us}"
     size = (passes - 1) * 65_536
     for rest in (128, 40_000, 65_536):

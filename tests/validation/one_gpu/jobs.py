@@ -149,7 +149,9 @@ class Job:
         """Seconds of an iteration, and bytes of the GPU's memory, without a profile."""
         assert self.catalogue is not None
         workload = {"kind": "model", "gpu": gpu, "batch": self.catalogue["micro_batch"], **self.catalogue}
-        if isinstance(framework := workload.get("framework"), dict):  # cuDNN's attention, RMS norms one kernel
+        if isinstance(
+            framework := workload.get("framework"), dict
+        ):  # cuDNN's attention, RMS norms one kernel
             workload |= {"attention": "flash", "framework": {"norm": "fused"} | framework}
         scenario = self._alone(workload)
         spec = cosim.Scenario.model_validate({"name": self.name, **scenario}).jobs[0].workload

@@ -8,7 +8,7 @@ import { count, percent, rate, size, time } from "report/format.js";
 import { plot } from "report/plot.js";
 import { lineOf, queueOf } from "report/series.js";
 import { csvButton, svgButton } from "report/save.js";
-import { tierStrips } from "report/tiers.js";
+import { kindOf, tierStrips } from "report/tiers.js";
 
 const WIDE = 1100;
 const MOST_LISTED = 12;
@@ -128,18 +128,22 @@ function drawn(boxes, c, choose) {
       tabindex: c.line_a.length <= 400 ? 0 : null, style: "cursor:pointer", onclick: () => choose(k), onkeydown: keys },
     svg("title", {}, `${one.label} and ${other.label}`));
   });
+  const width = (box) => Math.max(5, Math.min(92, box.room * (WIDE - 80) - 4));
+  const textOf = (box) => (box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)]).find((name) => name.length * 5.8 < width(box) - 4);
+  const levels = [...new Set(boxes.map((box) => box.y))].map((level) => boxes.filter((box) => box.y === level));
+  const titles = levels.filter((row) => row.length > 1 && row.every((box) => !/[a-z]/i.test(textOf(box) ?? ""))).map((row) => svg("text", { x: 6, y: y(row[0]) - 14, "font-size": 11, "font-family": "system-ui, sans-serif", fill: "var(--soft)" },
+    `${count(row.reduce((sum, box) => sum + box.size, 0))} × ${kindOf(row[0].label.split(" ... ")[0])}`));
   const nodes = boxes.map((box) => {
-    const wide = Math.max(5, Math.min(92, box.room * (WIDE - 80) - 4));
+    const wide = width(box);
     const tall = Math.min(20, Math.max(8, wide));
-    const names = box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)];
-    const text = names.find((name) => name.length * 5.8 < wide - 4);
+    const text = textOf(box);
     return svg("g", {}, svg("title", {}, box.size > 1 ? `${box.label} (${box.size})` : box.label),
       svg("rect", { x: x(box) - wide / 2, y: y(box) - tall / 2, width: wide, height: tall, rx: box.endpoint ? 3 : 8,
         fill: "var(--field)", stroke: "var(--soft)", "stroke-width": 0.8 }),
       text && svg("text", { x: x(box), y: y(box) + 3.5, "text-anchor": "middle", "font-size": 10, "font-family": "system-ui, sans-serif", fill: "var(--ink)" }, text));
   });
   const node = svg("svg", { viewBox: `0 0 ${WIDE} ${high}`, width: WIDE, height: high, role: "img", "aria-label": "Map of the fabric" },
-    svg("rect", { width: WIDE, height: high, fill: "var(--paper)" }), lines, nodes);
+    svg("rect", { width: WIDE, height: high, fill: "var(--paper)" }), lines, nodes, titles);
   return { node, lines };
 }
 

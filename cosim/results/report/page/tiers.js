@@ -9,7 +9,8 @@ import { count, percent, rate, size } from "report/format.js";
 const MOST_TIERS = 12;
 const MOST_PARTS = 16; // shown of a tier
 const UNEVEN = 1.5; // times an even share
-const kindOf = (name) => name.replaceAll(/\d+/g, "").replaceAll(/[._-]+$/g, "") || "node";
+/** What kind of node a name is of: its name without numbers. */
+export const kindOf = (name) => name.replaceAll(/\d+/g, "").replaceAll(/[._-]+$/g, "") || "node";
 
 /**
  * Tiers that carried anything, the busiest first: `{name, links, mean, most, top, share, among}`; `top` is the node that most of a
