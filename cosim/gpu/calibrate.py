@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from cosim.files.whole import whole_file
+from cosim.files.text import write_text
 from cosim.gpu import catalogue
 from cosim.gpu.collectives import CollectivesMeasured, measure_collectives, why_none
 from cosim.gpu.device_name import named_by_driver
@@ -186,9 +186,14 @@ def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measur
 
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
-    """Write a table as YAML."""
-    with whole_file(path) as part:
-        part.write_text(yaml.safe_dump(table, sort_keys=False))
+    """Write a table as YAML.
+
+    Raises
+    ------
+    InputError
+        It can't be written.
+    """
+    write_text(path, yaml.safe_dump(table, sort_keys=False))
 
 
 def _search(own: Sequence[Measurement], gpu: Gpu, dtype: DType, names: tuple[str, ...]) -> Gpu:

@@ -131,7 +131,8 @@ def unpack(content: bytes, end: int) -> list[LoggedAdvance]:
                 messages[place] = rows[row * length : (row + 1) * length]
         ends = np.cumsum(counts).tolist()
         fields.append([tuple(messages[low:high]) for low, high in zip([0, *ends], ends, strict=False)])
-    return [LoggedAdvance(*lists, end=end) for lists in zip(*fields, strict=True)]
+    requests, answers, samples = fields
+    return [LoggedAdvance(*one, end) for one in zip(requests, answers, samples, strict=True)]
 
 
 class LogWriter:
