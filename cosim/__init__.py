@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         WorkloadError,
     )
     from cosim.experiment.open import open  # noqa: A004
+    from cosim.experiment.prepare import PreparedRun, PreparedRuns, PreparedScenario, prepare
     from cosim.experiment.prove import prove
     from cosim.experiment.run import run, sweep
     from cosim.experiment.scenario import Job, Scenario, load, loads
@@ -130,6 +131,7 @@ _HOMES = {
         "StallError TopologyError UnreachableError VersionError WorkloadError"
     ),
     "cosim.experiment.open": "open",
+    "cosim.experiment.prepare": "PreparedRun PreparedRuns PreparedScenario prepare",
     "cosim.experiment.prove": "prove",
     "cosim.experiment.run": "run sweep",
     "cosim.experiment.scenario": "Job Scenario load loads",
@@ -183,6 +185,9 @@ __all__ = [
     "Outcome",
     "OverloadError",
     "Peer",
+    "PreparedRun",
+    "PreparedRuns",
+    "PreparedScenario",
     "Program",
     "ProtocolError",
     "Records",
@@ -218,6 +223,7 @@ __all__ = [
     "loads",
     "open",
     "plot",
+    "prepare",
     "profile",
     "prove",
     "run",

@@ -54,6 +54,7 @@ copybutton_only_copy_prompt_lines = True
 
 html_theme = "furo"
 html_title = "cosim"
+html_search_scorer = str(HERE / "scorer.js")
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"

@@ -30,7 +30,7 @@ from cosim.files import located_yaml
 from cosim.results.quantities import QUANTITIES
 from cosim.results.render.figure import COLORS, new_figure, save_figure
 from cosim.results.report.document import RunReport
-from cosim.results.sweep import SweepRun, Trial
+from cosim.results.sweep import SweepRun, Trial, column_of
 
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 PICTURES = Path(__file__).resolve().parent / "gallery" / "pictures"
@@ -100,7 +100,7 @@ def trials_of(path: Path) -> SweepRun:
         Trial(
             tuple(row[axis] for axis in names),
             int(row["seed"]),
-            {name: float(row[name]) for name in sweep.measures if row[name]},
+            {name: float(row[column_of(name)]) for name in sweep.measures if row[column_of(name)]},
             row["digest"],
             row["error"],
         )

@@ -21,6 +21,12 @@ class GivenPaths
     {
     }
 
+    /// There are sets of dead links up to this number.
+    void KnowSets(uint32_t num_sets)
+    {
+        num_sets_ = num_sets;
+    }
+
     /// Throws SessionError (INVALID_FLOWS) unless the links lead there, the same way as before.
     void Give(const Triple& triple, std::vector<uint32_t> links, uint32_t dead_set);
 

@@ -24,6 +24,44 @@ Seam::CheckStart(uint64_t id, int64_t start) const
 }
 
 void
+Seam::CheckChange(int64_t time) const
+{
+    if (time < granted_)
+    {
+        throw SessionError("CAUSALITY",
+                           "a change was given for " + std::to_string(time) + " ps, but " + std::to_string(granted_) +
+                               " ps had been granted",
+                           {{"given", std::to_string(time)}});
+    }
+}
+
+void
+Seam::GiveLinkChange(int64_t time, uint32_t link, double rate_bps)
+{
+    CheckChange(time);
+    ChangeLink(time, link, rate_bps);
+}
+
+void
+Seam::GiveRouteChange(int64_t time, std::vector<uint32_t> dead)
+{
+    CheckChange(time);
+    ChangeRoutes(time, std::move(dead));
+}
+
+void
+Seam::ChangeLink(int64_t /*time*/, uint32_t /*link*/, double /*rate_bps*/)
+{
+    throw SessionError("STATE", "links don't change while it runs");
+}
+
+void
+Seam::ChangeRoutes(int64_t /*time*/, std::vector<uint32_t> /*dead*/)
+{
+    throw SessionError("STATE", "routes don't change while it runs");
+}
+
+void
 Seam::Give(const FlowSpec& spec, const std::vector<std::pair<uint64_t, Wait>>& waits, int64_t start, int64_t cause)
 {
     if (start != kUnknown)

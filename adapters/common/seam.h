@@ -73,6 +73,10 @@ class Seam
 
     /// The links of a triple, from source to destination, round a set of dead links or (0) its own. Throws SessionError (INVALID_FLOWS) unless they lead there.
     virtual void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) = 0;
+    /// From a time on a link has a rate, or (0) doesn't work. Throws SessionError (CAUSALITY, INVALID_FLOWS).
+    void GiveLinkChange(int64_t time, uint32_t link, double rate_bps);
+    /// From a time on routing knows these links, ascending, to be dead. Throws SessionError (CAUSALITY, INVALID_FLOWS).
+    void GiveRouteChange(int64_t time, std::vector<uint32_t> dead);
     /// The number of a job's connection, for FlowSpec. Throws SessionError (NO_PATH).
     virtual uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) = 0;
     /// The number of a job's coflow, for FlowSpec; the last size given for it counts.
@@ -142,6 +146,9 @@ class Seam
     virtual int64_t Run(int64_t horizon, Wall::time_point deadline, const std::atomic<bool>* cancel) = 0;
     /// Whether the last run was ended by its deadline or cancelled.
     virtual bool Interrupted() const = 0;
+    /// Where the adapter claims FEATURE_LIVE_CHANGES; `time` is not before the grant.
+    virtual void ChangeLink(int64_t time, uint32_t link, double rate_bps);
+    virtual void ChangeRoutes(int64_t time, std::vector<uint32_t> dead);
 
     /// A flow arrived; `cause` is when that became certain, `time` where the simulator doesn't know it before.
     void Complete(uint64_t id, int64_t time, int64_t cause);
@@ -162,6 +169,7 @@ class Seam
 
   private:
     void CheckStart(uint64_t id, int64_t start) const;
+    void CheckChange(int64_t time) const;
 
     uint32_t num_endpoints_;
     Flows flows_;

@@ -3,6 +3,7 @@
 #include "error.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace cosim {
 namespace {
@@ -76,6 +77,40 @@ TakePaths(const wire::Paths& paths, Seam& seam)
                       {paths.link().begin() + first, paths.link().begin() + end},
                       paths.dead_set_size() != 0 ? paths.dead_set(k) : 0);
         first = end;
+    }
+}
+
+void
+TakeChanges(const wire::Changes& changes, Seam& seam)
+{
+    if (changes.link_size() != changes.time_ps_size() || changes.rate_bps_size() != changes.time_ps_size() ||
+        changes.dead_end_size() != changes.route_ps_size())
+    {
+        Fault("changes", "columns differ in length");
+    }
+    for (int k = 0; k < changes.time_ps_size(); ++k)
+    {
+        seam.GiveLinkChange(changes.time_ps(k), changes.link(k), changes.rate_bps(k));
+    }
+    uint32_t first = 0;
+    for (int k = 0; k < changes.route_ps_size(); ++k)
+    {
+        const uint32_t end = changes.dead_end(k);
+        if (end < first || end > static_cast<uint32_t>(changes.dead_size()))
+        {
+            Fault("changes.dead_end", "not ascending, or beyond the links");
+        }
+        const std::vector<uint32_t> dead(changes.dead().begin() + first, changes.dead().begin() + end);
+        if (std::adjacent_find(dead.begin(), dead.end(), std::greater_equal<>()) != dead.end())
+        {
+            Fault("changes.dead", "a set of dead links ascends");
+        }
+        seam.GiveRouteChange(changes.route_ps(k), dead);
+        first = end;
+    }
+    if (first != static_cast<uint32_t>(changes.dead_size()))
+    {
+        Fault("changes.dead", "links beyond the last set");
     }
 }
 
@@ -274,6 +309,7 @@ TakeTopology(const wire::Topology& topology)
 void
 TakeBatch(const wire::Advance& advance, Seam& seam)
 {
+    TakeChanges(advance.changes(), seam);
     TakePaths(advance.paths(), seam);
     TakeFlows(advance.flows(), seam);
     TakeStarts(advance.starts(), seam);

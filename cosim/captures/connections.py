@@ -86,12 +86,12 @@ class Connections:
         first = np.flatnonzero(begins)
         known = [self._open.get(self._key(key, order[at])) for at in first.tolist()]
         chosen, kind, time = chosen[order], kind[order], time_ns[chosen][order]
-        size = self._new_bytes(packets, chosen, kind, begins, known)
+        new = np.array([one is None for one in known])
         before = np.append(0, time[:-1])
-        before[first] = [-_FAR if one is None else one.time_ns for one in known]
+        before[first] = [0 if one is None else one.time_ns for one in known]
+        size = self._new_bytes(packets, chosen, kind, begins, known)
         roce = kind == ROCE
         fresh = np.where(roce, packets.first[chosen], time - before > _PAUSE_NS)
-        new = np.array([one is None for one in known])
         fresh &= (size > 0) | (packets.size_bytes[chosen] == 0)  # what is sent again begins nothing
         fresh[first] |= new
         self._write(chosen, packets, order, fresh, first, known, source, target, size, time, key)

@@ -95,6 +95,14 @@ WhatMatters = Annotated[
         help="Also print what moves the iteration most: a run for each rate, time and efficiency, 1 % more.",
     ),
 ]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="Also print this measure of `cosim list sweep`, or a sweep's instead of its own. Repeatable.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="How many runs of a sweep at a time; default: one for each core."),

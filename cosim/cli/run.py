@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cosim.experiment.simulate import Run
     from cosim.experiment.sweep import Sweep
     from cosim.results.networks import NetworkComparison
+    from cosim.results.render.page import Page
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
@@ -38,6 +39,7 @@ def run(
     report: options.Report = None,
     by_itself: options.Alone = False,
     what_matters: options.WhatMatters = False,
+    measures: options.Measures = None,
     workers: options.Workers = None,
     quiet: options.Quiet = False,
     resume: options.Resume = None,
@@ -65,6 +67,8 @@ def run(
     source = None if scenario is None else experiment.read_source(scenario, changes)
     if check:
         _check_goes_with(source, networks or store)
+    if measures:
+        source = _with_measures(source, measures, networks)
     call: Callable[..., Done] = experiment.run
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = call(
@@ -88,7 +92,12 @@ def run(
             overwrite=overwrite,
             progress=bar.show,
         )
-    _print(done, as_json, quiet)
+    try:
+        measured = _measured(done, source, measures or ())
+    except InputError:  # the run is there all the same
+        _print(done, as_json, quiet, {})
+        raise
+    _print(done, as_json, quiet, measured)
     if check:
         _check(done, quiet)
     if report is not None:
@@ -107,16 +116,48 @@ def _cores(source: Scenario | Sweep | None, executor: str | None) -> int | None:
     return num_cores()
 
 
-def _print_json(done: Done) -> None:
+def _with_measures(
+    source: Scenario | Sweep | None, names: list[str], networks: str | None
+) -> Scenario | Sweep | None:
+    """The same, a sweep with these measures.
+
+    Raises
+    ------
+    InputError
+        There is no such measure, or several networks are compared.
+    """
+    from cosim.experiment.facts import check_names
+    from cosim.experiment.sweep import Sweep
+
+    check_names(names)
+    if networks is not None:
+        raise InputError("--measure doesn't go with --network, which compares iterations")
+    return source.with_settings({"measures": names}) if isinstance(source, Sweep) else source
+
+
+def _measured(done: Done, source: Scenario | Sweep | None, names: Sequence[str]) -> dict[str, float]:
+    """The measures of a run."""
+    from cosim.experiment.facts import measured
+    from cosim.experiment.scenario import Scenario
+    from cosim.experiment.simulate import Run
+
+    if isinstance(done, Run):
+        return measured(names, done.scenario, done.summary, done.alone)
+    return measured(names, source, done.summary) if isinstance(source, Scenario) else {}
+
+
+def _print_json(done: Done, measures: Mapping[str, float]) -> None:
     from cosim.results.stored_run import StoredRun
 
     values = done.summary.to_json() if isinstance(done, StoredRun) else done.to_json()
+    if measures:
+        values["measures"] = dict(measures)
     typer.echo(json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False))
 
 
-def _print(done: Done, as_json: bool, quiet: bool) -> None:
+def _print(done: Done, as_json: bool, quiet: bool, measures: Mapping[str, float]) -> None:
     if as_json:
-        _print_json(done)
+        _print_json(done, measures)
         return
     # What a run doesn't need, it doesn't import: results of other kinds are asked for after it.
     from cosim.experiment.simulate import Run
@@ -125,7 +166,7 @@ def _print(done: Done, as_json: bool, quiet: bool) -> None:
     if isinstance(done, Run):
         if not quiet:
             show(done.summary)
-        if beside := done.page_beside():  # asked for by name, so that --quiet doesn't mean it
+        if beside := [*done.page_beside(), *_measures_page(measures)]:  # by name: --quiet doesn't mean it
             typer.echo()
             show_page(beside)
         return
@@ -135,8 +176,23 @@ def _print(done: Done, as_json: bool, quiet: bool) -> None:
     if isinstance(done, StoredRun):
         if not quiet:
             show(done.summary)
+        if measures:
+            typer.echo()
+            show_page(_measures_page(measures))
     elif not quiet or isinstance(done, NetworkComparison):  # asked for by name
         show_page(done.page())
+
+
+def _measures_page(measures: Mapping[str, float]) -> Page:
+    from cosim.results.quantities import QUANTITIES
+    from cosim.results.render.page import PageTable, Section
+
+    if not measures:
+        return []
+    rows = [["measures", "", ""]]
+    for name, value in measures.items():
+        rows.append([f"  {name}", QUANTITIES[name].unit.show(value), QUANTITIES[name].text])
+    return [Section([PageTable(rows, left=(0, 2))])]
 
 
 def _check_goes_with(source: Scenario | Sweep | None, other: str | None) -> None:

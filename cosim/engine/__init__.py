@@ -21,6 +21,7 @@
 ``held_signals``         interrupts wait while something is done that must not stop half way, as rows are
                          written down
 ``kinds``                rows of a kind: equal in several columns of whole numbers
+``prepared``             runs that begin in one state, each on a copy of it in the kernel (``prepared.c``)
 ``ports``                ends of messages of ranks: who is at the other end, where both meet, and what is
                          sent
 ``program_columns``      what the kernel writes a job's programs from (``engine_tables.c``)

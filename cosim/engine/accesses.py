@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
-from cosim.engine.records import MemoryNodes
-from cosim.network.flows import ON_COMPLETION, FlowTable
+from cosim.engine.records import JobInfo, MemoryNodes
+from cosim.network.flows import I32, ON_COMPLETION, FlowTable
 from cosim.units import NEVER
 from cosim.workload.operation import LOAD
+
+
+class ReachedMemory(NamedTuple):
+    """A run's remote memory: the device of each endpoint (see :class:`~cosim.engine.records.JobInfo`), or
+    where each endpoint's memory is, and how many picoseconds an access of so many bytes holds a device.
+    """
+
+    devices: I32 | None
+    nodes: MemoryNodes | None
+    duration_ps: Callable[[int], int]
+
+    def of(self, job: JobInfo) -> JobInfo:
+        """A job that may reach it."""
+        return replace(job, devices=self.devices, memory_nodes=self.nodes)
 
 
 def access_table(access: str, size_bytes: int, nodes: MemoryNodes) -> FlowTable:

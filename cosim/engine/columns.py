@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.kernel import Columns, kernel
+from cosim.kernel import Columns, kernel, record
 
 NONE: int = kernel.NONE
 _MOST_LOGGED = 1 << 16
@@ -33,6 +33,8 @@ class EngineColumns(Columns):
     def __init__(self) -> None:
         super().__init__(traffic=PairTraffic(), fct=np.zeros(kernel.FCT_BINS, np.int64))
         self.scalars = self.state[0]
+        self.state_words = memoryview(self.state.view(np.int64))
+        """The same numbers, each at its :func:`place`: for who reads them at each instant, much faster."""
         free = "free_handle", "free_rendezvous", "free_message", "free_ticket", "free_op"
         for name in (*free, "at_rank", "at_op", "start_at", "hold"):
             self.scalars[name] = NONE
@@ -78,6 +80,13 @@ class EngineColumns(Columns):
         """Collectives that ended, in the order in which they did."""
         ended: NDArray[Any] = self.collective_log[: int(self.scalars["num_collective_log"])]
         return ended.copy()
+
+
+def place(name: str) -> int:
+    """Where a number of ``scalars`` is in ``state_words``."""
+    fields = record("engine_state").fields
+    assert fields is not None
+    return int(fields[name][1]) // 8
 
 
 def _forget(_: NDArray[Any]) -> int:

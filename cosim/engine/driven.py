@@ -1,15 +1,17 @@
 """Driven jobs: their ranks have no program, but do what they are given as the run goes on.
 
-An operation is issued on ranks at the instant that is, and may start in it. Whoever issued it has a ticket,
-and is told when the operation has ended on all of them. What was issued becomes a workload when the run
-is over: rank by rank, a program of what it was given, in that order. (``engine_driven.c`` has the rest.)
+An operation is issued on ranks at the instant that is, and may start in it: messages all together, before the
+loop over instants goes on. Whoever issued it is told when the operation has ended on all ranks: it has a
+ticket until then. What was issued becomes a workload when the run is over: rank by rank, a program of what it
+was given, in that order. (``engine_driven.c`` has the rest.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from cosim.engine.programs import ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
 from cosim.engine.slots import Slots
 from cosim.errors import SimulationError
-from cosim.kernel import kernel
+from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64
 from cosim.topology.graph import Topology
 from cosim.workload.operation import Operation, OpKind, Peer
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 64
 """Different priorities of a driven job's messages."""
+_MOST_ASKED = 256
+"""Messages that are issued together."""
+_ASKED = Struct("=8q8x")
+"""``struct asked`` without its ticket."""
 
 
 def driven_info(name: str, endpoints: I32) -> JobInfo:
@@ -72,19 +78,56 @@ class DrivenJob(ReadyJob):
         return self.classes.index(priority)
 
 
+class Bound:
+    """A binding of messages of one size, of which ``users`` are under way; ``is_free``: its ends list it."""
+
+    __slots__ = ("ends", "is_free", "number", "size", "users")
+
+    def __init__(self, ends: Ends, number: int, size: int) -> None:
+        self.ends, self.number, self.size = ends, number, size
+        self.users, self.is_free = 0, False
+
+
+class Ends:
+    """Job, source, destination and channel of messages, and what is bound between them: by size, and what
+    waits for another size, as nothing of it was under way.
+    """
+
+    __slots__ = ("by_size", "free", "key")
+
+    def __init__(self, *key: int) -> None:
+        self.key = key
+        self.by_size: dict[int, Bound] = {}
+        self.free: list[Bound] = []
+
+
+class TransferWay(NamedTuple):
+    """What transfers have in common: their ends, the rank that sends, what they are like, their class, the
+    peer.
+    """
+
+    ends: Ends
+    rank: int
+    like: int
+    traits: int
+    peer: int
+
+
 class RankDriver:
     """Issues operations on the ranks of driven jobs. Times are picoseconds, ranks numbers in their job."""
 
     def __init__(self) -> None:
+        self.waiting: dict[int, tuple[Any, Bound | None]] = {}
+        """By ticket: whoever is to be told, and what is under way by a binding of :class:`Bound`."""
+        self._asked: list[tuple[Any, Bound | None]] = []
         self.prototypes: list[Operation] = []
         """What operations are like, but for durations, sizes, peers and tags."""
         self._like: dict[tuple[object, ...], int] = {}
         self._ports: dict[tuple[int, int, int, int], int] = {}
         self._channels: dict[tuple[int, int, int, int], int] = {}
-        self._free: dict[tuple[int, int, int, int], list[int]] = {}
-        self._sizes: dict[int, int] = {}
+        self._doors: dict[tuple[int, int, str, int], int] = {}
+        self._ends: dict[tuple[int, ...], Ends] = {}
         self._members: dict[int, tuple[int, I32]] = {}
-        self._returns: dict[int, tuple[list[int], int]] = {}
         self._engine: Engine | None = None
 
     @property
@@ -96,6 +139,9 @@ class RankDriver:
     def join(self, engine: Engine) -> None:
         """Work with an engine."""
         self._engine = engine
+        rows: Any = np.zeros(_MOST_ASKED, record("asked"))
+        engine.columns.put(asked=rows)
+        self._rows, self._tickets = memoryview(rows).cast("B"), rows["ticket"]
 
     # -- what is issued ------------------------------------------------------------------------------
 
@@ -107,81 +153,135 @@ class RankDriver:
         ranks: tuple[int, ...] | None = None,
         root: int = 0,
         channel: int = 0,
+        access: str = "",
     ) -> int:
         """The number of what operations are like."""
-        key = kind, name, collective, ranks, root, channel
+        key = kind, name, collective, ranks, root, channel, access
         known = self._like.get(key)
         if known is None:
             known = self._like[key] = len(self.prototypes)
-            self.prototypes.append(
-                Operation(name, kind, "", collective=collective, ranks=ranks, root=root, channel=channel)
-            )
+            said = {"collective": collective, "ranks": ranks, "root": root}
+            self.prototypes.append(Operation(name, kind, "", **said, channel=channel, access=access))  # type: ignore[arg-type]
         return known
 
     def compute(self, job: int, ranks: I32, durations: I64, like: int) -> int:
-        """Have ranks compute, each for its duration: the ticket."""
+        """Have ranks compute, each for its duration, from now on: the ticket."""
         zeros = np.zeros(len(ranks), np.int32)
         return self._issue_all(
-            self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0
+            self._rank0(job) + ranks, durations, zeros, zeros, kernel.OP_COMPUTE, like, 0, 0, 0
         )
 
-    def transfer(
+    def access(self, job: int, ranks: I32, size: int, duration_ps: int, like: int) -> int:
+        """Have each rank access remote memory, of which a device is held so long: the ticket."""
+        durations, zeros = np.full(len(ranks), duration_ps, np.int64), np.zeros(len(ranks), np.int32)
+        kind, ref, what = kernel.OP_ACCESS, zeros, self.prototypes[like].access
+        if self.engine.jobs[job].info.memory_nodes is not None:
+            kind, ref = (
+                kernel.OP_REMOTE,
+                np.array([self._door(job, one, what, size) for one in ranks.tolist()], np.int32),
+            )
+        return self._issue_all(self._rank0(job) + ranks, durations, ref, zeros, kind, like, size, 0, 0)
+
+    def _door(self, job: int, rank: int, access: str, size: int) -> int:
+        """The port of a rank's accesses of a size to its memory node; their flows are found when it comes."""
+        key = job, rank, access, size
+        known = self._doors.get(key)
+        if known is None:
+            known, made = self.engine.columns.extend("ports", 1)
+            made["channel"] = made["binding"] = made["peer"] = NONE
+            self._doors[key] = known
+        return known
+
+    def class_of(self, job: int, priority: int | None) -> int:
+        """The number of a job's messages of a priority; None: of the job's own.
+
+        Raises
+        ------
+        SimulationError
+            There are too many.
+        """
+        ready: Any = self.engine.jobs[job]
+        return 0 if priority is None else int(ready.class_of(priority))
+
+    def way(
         self,
         job: int,
         rank: int,
         src: int,
         dst: int,
-        size: int,
         channel: int,
-        priority: int,
+        priority: int | None,
         like: int,
         peer: int,
-    ) -> int:
-        """Have a rank, on ``src``, send to an endpoint, where nobody has to ask for it: the ticket."""
-        engine = self.engine
-        free, binding = self._lend(job, src, dst, size, channel)
-        ready: Any = engine.jobs[job]
-        traits = 0 if priority == ready.info.priority else ready.class_of(priority)
-        rank = engine.tables.rank0[job] + rank
-        ticket = self._issue(rank, kernel.OP_TRANSFER, like, 0, size, binding, traits, peer, 0)
-        self._returns[ticket] = free, binding
-        return ticket
+    ) -> TransferWay:
+        """What transfers of a rank, on ``src``, to an endpoint have in common."""
+        traits = self.class_of(job, priority)
+        return TransferWay(self._ends_of(job, src, dst, channel), self._rank0(job) + rank, like, traits, peer)
+
+    def transfer(self, way: TransferWay, size: int, whom: Any) -> None:
+        """Have a rank send to an endpoint, where nobody has to ask for it; tell somebody of its end."""
+        ends, rank, like, traits, peer = way
+        bound = self._bound(ends, size)
+        self._ask((whom, bound), rank, kernel.OP_TRANSFER, like, size, bound.number, traits, peer, 0)
 
     def carry(
-        self, job: int, met: int, src: int, dst: int, size: int, channel: int, rank: int, number: int
-    ) -> int:
-        """Start the ``number``-th flow of a rendezvous that code carries, between nodes: the ticket.
+        self, ends: tuple[int, int, int, int], met: int, size: int, rank: int, number: int, whom: Any
+    ) -> None:
+        """Start the ``number``-th flow of a rendezvous that code carries, between nodes; tell somebody.
 
-        ``rank`` is the lowest of its group.
+        ``ends``: job, source, destination, channel; ``rank`` is the lowest of its group.
         """
-        free, binding = self._lend(job, src, dst, size, channel)
+        engine, bound = self.engine, self._bound(self._ends_of(*ends), size)
         key_low = rank << 44 | number
-        ticket = int(kernel.carry_flow(self.engine.columns, self.engine.instant(), met, binding, key_low))
-        self._returns[ticket] = free, binding
-        return ticket
+        ticket = int(kernel.carry_flow(engine.columns, engine.instant(), met, bound.number, key_low))
+        self.waiting[ticket] = whom, bound
 
-    def _lend(self, job: int, src: int, dst: int, size: int, channel: int) -> tuple[list[int], int]:
-        """A binding of a message of this size that is not under way, and where it goes back to."""
-        ends = job, src, dst, channel
-        free = self._free.get(ends)
-        if free is None:
-            free = self._free[ends] = []
-        binding = free.pop() if free else self._bind(*ends[:3], size, channel)
-        if self._sizes[binding] != size:
-            self.engine.resize_message(binding, size)
-            self._sizes[binding] = size
-        return free, binding
+    def _ends_of(self, *key: int) -> Ends:
+        known = self._ends.get(key)
+        if known is None:
+            known = self._ends[key] = Ends(*key)
+        return known
 
-    def message(self, job: int, rank: int, peer: int, size: int, tag: int, like: int, *, sends: bool) -> int:
-        """Post one end of a message between ranks: the ticket."""
+    def _bound(self, ends: Ends, size: int) -> Bound:
+        """What binds one more message of this size."""
+        bound = ends.by_size.get(size)
+        if bound is None:
+            bound = ends.by_size[size] = self._resized(ends, size)
+        bound.users += 1
+        return bound
+
+    def _resized(self, ends: Ends, size: int) -> Bound:
+        """A binding that was of another size, or one more."""
+        while ends.free:
+            bound = ends.free.pop()
+            bound.is_free = False
+            if not bound.users:
+                del ends.by_size[bound.size]
+                self.engine.resize_message(bound.number, size)
+                bound.size = size
+                return bound
+        job, src, dst, channel = ends.key
+        return Bound(ends, self.engine.bind_message(job, src, dst, size, channel), size)
+
+    def message(
+        self, job: int, rank: int, peer: int, size: int, tag: int, like: int, whom: Any, *, sends: bool
+    ) -> None:
+        """Post one end of a message between ranks; tell somebody of its end."""
         src, dst = (rank, peer) if sends else (peer, rank)
         channel = self.prototypes[like].channel
         port = self._port(job, src, dst, size, tag, channel, sends=sends)
         kind = kernel.OP_SEND if sends else kernel.OP_RECV
-        return self._issue(self._rank0(job) + rank, kind, like, 0, size, port, 0, peer, tag)
+        self._ask((whom, None), self._rank0(job) + rank, kind, like, size, port, 0, peer, tag)
 
     def collective(
-        self, job: int, ranks: tuple[int, ...], position: int | None, what: int, size: int, like: int
+        self,
+        job: int,
+        ranks: tuple[int, ...],
+        position: int | None,
+        what: int,
+        size: int,
+        like: int,
+        priority: int | None,
     ) -> int:
         """Have all ranks of a group come to its next collective, or the one at ``position`` alone."""
         first, met = self._group(job, ranks)
@@ -191,27 +291,50 @@ class RankDriver:
         met[at] += 1
         zeros = np.zeros(len(at), np.int64)
         return self._issue_all(
-            here, zeros, at + np.int32(first), occurrence, kernel.OP_COLLECTIVE, like, size, what
+            here,
+            zeros,
+            at + np.int32(first),
+            occurrence,
+            kernel.OP_COLLECTIVE,
+            like,
+            size,
+            what,
+            self.class_of(job, priority),
         )
 
-    def came(self, ticket: int) -> None:
-        """A ticket is through: what it had is free again."""
-        held = self._returns.pop(ticket, None)
-        if held is not None:
-            held[0].append(held[1])
+    def came(self, ticket: int) -> Any:
+        """A ticket is through, and what it had is free again: whom to tell."""
+        whom, bound = self.waiting.pop(ticket)
+        if bound is not None:
+            bound.users -= 1
+            if not bound.users and not bound.is_free:
+                bound.is_free = True
+                bound.ends.free.append(bound)
+        return whom
 
     def _rank0(self, job: int) -> int:
         return self.engine.tables.rank0[job]
 
-    def _issue(self, rank: int, kind: int, like: int, *given: int) -> int:
-        engine = self.engine
-        columns, now = engine.columns, engine.instant()
-        ticket: int
-        while (ticket := kernel.issue_one(columns, now, rank, kind, like, *given)) == NONE:
-            engine.tables.widen_pool(1)
-        return ticket
+    def _ask(self, waiting: tuple[Any, Bound | None], *row: int) -> None:
+        """Have a message issued before the loop goes on: a row of ``struct asked``."""
+        asked = self._asked
+        if len(asked) == _MOST_ASKED:
+            self.issue()
+        _ASKED.pack_into(self._rows, len(asked) * _ASKED.size, *row)
+        asked.append(waiting)
+
+    def issue(self) -> None:
+        """Issue now what was asked for."""
+        asked, engine = self._asked, self._engine
+        if not asked or engine is None:
+            return
+        while kernel.issue_asked(engine.columns, engine.instant(), len(asked)) == NONE:
+            engine.tables.widen_pool(len(asked))
+        self.waiting.update(zip(self._tickets[: len(asked)].tolist(), asked, strict=True))
+        asked.clear()
 
     def _issue_all(self, ranks: I32, durations: I64, ref: I32, occurrence: I32, *given: int) -> int:
+        self.issue()
         engine = self.engine
         now = engine.instant()
         ranks = np.ascontiguousarray(ranks, np.int32)
@@ -219,11 +342,6 @@ class RankDriver:
         while (ticket := kernel.issue_all(engine.columns, now, *given_all)) == NONE:
             engine.tables.widen_pool(len(ranks))
         return int(ticket)
-
-    def _bind(self, job: int, src: int, dst: int, size: int, channel: int) -> int:
-        binding = self.engine.bind_message(job, src, dst, size, channel)
-        self._sizes[binding] = size
-        return binding
 
     def _port(self, job: int, src: int, dst: int, size: int, tag: int, channel: int, *, sends: bool) -> int:
         columns, tables = self.engine.columns, self.engine.tables
@@ -240,7 +358,8 @@ class RankDriver:
             binding = NONE
             if sends:
                 endpoints = self.engine.jobs[job].info.endpoints
-                binding = self._bind(job, int(endpoints[src]), int(endpoints[dst]), size, channel)
+                seats = int(endpoints[src]), int(endpoints[dst])
+                binding = self.engine.bind_message(job, *seats, size, channel)
             port, made = columns.extend("ports", 1)
             made["channel"], made["binding"], made["peer"] = self._channels[meets], binding, NONE
             self._ports[key] = port
@@ -260,6 +379,7 @@ class RankDriver:
 
     def issued(self) -> NDArray[Any]:
         """All that was issued so far, in that order."""
+        self.issue()
         columns = self.engine.columns
         rows: NDArray[Any] = columns.issued[: int(columns.scalars["num_issued"])]
         return rows

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.columns import NONE, EngineColumns
+from cosim.engine.columns import NONE, EngineColumns, place
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.groups import BoundTable, Groups
 from cosim.engine.held_signals import held_signals
@@ -31,6 +31,18 @@ _FEWEST_TURNS, _FIRST_TURNS, _MOST_TURNS = 1 << 4, 1 << 12, 1 << 22
 """Turns of the loop and the network's between two stops: as many as take _PAUSE_S, about."""
 _PAUSE_S = 0.05
 _NO_FLOWS = flat_table([], [], [])
+_NOW, _GRANTED, _HOLD, _TOLD = map(place, ("now", "granted", "hold", "num_told"))
+
+
+class Asked(NamedTuple):
+    """What the loop stopped for: ``status``; the rank and operation that were to start, and the turn of its
+    group; of NEED_TRAITS ``rank`` is the number of the traits.
+    """
+
+    status: int
+    rank: int
+    op: int = 0
+    turn: int = 0
 
 
 class Engine:
@@ -57,13 +69,15 @@ class Engine:
         """Says when it is, for what is issued now."""
         self.has_told = False
         """Whether it stopped last because somebody was to be told."""
+        self.asked: list[Asked] | None = None
+        """What the loop asked, where somebody wants to know."""
         self._answers: dict[int, Callable[[], None]] = {
             kernel.PAUSED: self._pause,
             kernel.ASK_NETWORK: self._ask_network,
             kernel.NEED_TRAITS: self._name_next_traits,
             kernel.NEED_PACE: self._pace,
             kernel.NEED_GROUP: lambda: self.groups.look_up(*self._starting()),
-            kernel.NEED_PLAN: lambda: self.groups.plan(*self._starting()),
+            kernel.NEED_PLAN: self._plan,
             kernel.NEED_START: self._ask_director,
             kernel.NEED_ACCESS: lambda: self.groups.bind_access(*self._starting()),
             kernel.NO_PEER: self._no_peer,
@@ -79,17 +93,21 @@ class Engine:
     @property
     def now_ps(self) -> int:
         """The instant that is, or was, looked at."""
-        return int(self.columns.scalars["now"])
+        return self.columns.state_words[_NOW]
 
     @property
     def granted_ps(self) -> int:
         """How far the network has gone."""
-        return int(self.columns.scalars["granted"])
+        return self.columns.state_words[_GRANTED]
 
     @property
     def num_advances(self) -> int:
         """How often the network was asked."""
         return int(self.columns.scalars["num_advances"])
+
+    def hold_at(self, time_ps: int) -> None:
+        """Have it stop at an instant when what ends there has ended, before anything is started."""
+        self.columns.state_words[_HOLD] = time_ps
 
     @property
     def ops_done(self) -> int:
@@ -190,7 +208,8 @@ class Engine:
     def run(self, until: int) -> Iterator[None]:
         """Run every instant up to ``until``, and the network up to just after it; stops now and then.
 
-        Of the instant ``hold``, or where somebody has to be told, what ends ends, and nothing is started.
+        Of the instant of :meth:`hold_at`, or where somebody has to be told, what ends ends, and nothing is
+        started.
 
         Raises
         ------
@@ -206,6 +225,8 @@ class Engine:
                 self._tell()
                 return
             yield
+            if self.asked is not None and status != kernel.PAUSED:
+                self.asked.append(self._asked(status))
             answer = self._answers.get(status)
             if answer is None:
                 assert self._inside is not None
@@ -213,9 +234,29 @@ class Engine:
             else:
                 answer()
 
+    def _asked(self, status: int) -> Asked:
+        if status == kernel.NEED_TRAITS:
+            return Asked(status, int(self.columns.scalars["which"]))
+        rank, op = self._starting()
+        return Asked(status, rank, op, self.groups.turn(rank, op) if status == kernel.NEED_PLAN else 0)
+
+    def answer_before(self, asked: Asked) -> bool:
+        """Answer what a run like this one asked, before it runs; False: that can't be known before."""
+        if asked.status == kernel.NEED_TRAITS:
+            self._name_traits(asked.rank)
+        elif asked.status == kernel.NEED_GROUP:
+            self.groups.look_up(asked.rank, asked.op)
+        elif asked.status == kernel.NEED_PLAN:
+            self.groups.plan(asked.rank, asked.op, asked.turn)
+        elif asked.status == kernel.NEED_ACCESS:
+            self.groups.bind_access(asked.rank, asked.op)
+        else:
+            return False
+        return True
+
     def _tell(self) -> None:
-        scalars = self.columns.scalars
-        count, scalars["num_told"], scalars["hold"] = int(scalars["num_told"]), 0, NONE
+        words = self.columns.state_words
+        count, words[_TOLD], words[_HOLD] = words[_TOLD], 0, NONE
         if count:
             self.on_told(self.columns.told[:count])
 
@@ -267,6 +308,10 @@ class Engine:
 
     def _after_time(self) -> NoReturn:
         raise SimulationError(TOO_LATE)
+
+    def _plan(self) -> None:
+        rank, op = self._starting()
+        self.groups.plan(rank, op, self.groups.turn(rank, op))
 
     def _starting(self) -> tuple[int, int]:
         """(Rank, operation) that is being started."""
@@ -394,6 +439,7 @@ class Engine:
             f"{theirs.size_bytes} bytes, root {theirs.root}\n"
             f"  rank {number}: op {self.number_of(rank, op)} {mine.name!r}: {mine.collective} of "
             f"{mine.size_bytes} bytes, root {mine.root}"
+            f"{', by another algorithm or of another priority' * (mine == theirs)}"
         )
 
     def _too_early(self) -> NoReturn:

@@ -83,7 +83,8 @@ class CoSimEnvironment(simpy.Environment):
 
     def pass_to(self, time_ps: int) -> None:
         """Set the clock, to no more than SimPy's next time."""
-        self._now = max(int(self._now), time_ps)
+        if time_ps > self._now:
+            self._now = time_ps
 
     def _look(self, time_ps: int) -> None:
         self._waking.discard(time_ps)
@@ -91,11 +92,13 @@ class CoSimEnvironment(simpy.Environment):
 
     def step(self) -> None:
         """Run SimPy's next event, after everything else has gone as far as it may without it."""
-        upcoming = super().peek()
+        peek = super().peek
+        upcoming = peek()
         if upcoming != self._begun_ps:
             horizon = NEVER if upcoming == Infinity else int(upcoming)
             self.granted_ps = self._go_on(horizon, horizon not in self._early)
-            self._begun_ps = int(min(super().peek(), NEVER))
+            upcoming = peek()
+            self._begun_ps = NEVER if upcoming == Infinity else int(upcoming)
         if self._early and self._begun_ps in self._early:
             self._pass_early(self._begun_ps)
         super().step()

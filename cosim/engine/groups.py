@@ -154,7 +154,17 @@ class Groups:
 
     # -- plans ---------------------------------------------------------------------------------------
 
-    def plan(self, rank: int, op: int) -> None:
+    def turn(self, rank: int, op: int) -> int:
+        """At which turn the group of a rank's collective is."""
+        columns = self._columns
+        row = columns.ranks[rank]
+        one = columns.ops[columns.programs["op0"][row["program"]] + op]
+        comm = int(columns.members["comm"][row["ref0"] + one["ref"]])
+        group = columns.groups[int(columns.comms["group"][comm])]
+        iteration = int(columns.slots["iteration"][row["slot0"] + one["slot"]])
+        return int(group["turn"]) if group["iteration"] == iteration else 0
+
+    def plan(self, rank: int, op: int, turn: int) -> None:
         """Make the plan of a rank's collective, at its group's turn.
 
         Raises
@@ -169,10 +179,6 @@ class Groups:
         job, number = int(row["job"]), int(row["number"])
         one = columns.ops[columns.programs["op0"][row["program"]] + op]
         comm = self.comms[int(columns.members["comm"][row["ref0"] + one["ref"]])]
-        group_number = int(columns.comms["group"][comm.number])
-        group = columns.groups[group_number]
-        iteration = int(columns.slots["iteration"][row["slot0"] + one["slot"]])
-        turn = int(group["turn"]) if group["iteration"] == iteration else 0
         operation = self._tables.jobs[job].program(number).operations[int(one["number"])]
         algorithm = self._tables.algorithms.get(int(one["what"]), "")
         plan = self._plans.whole(operation, comm.group, self._turn_of[turn], algorithm)

@@ -329,14 +329,16 @@ class Replay:
 
     def _go_on(self, horizon: int, hold: bool) -> int:
         """Engine and network up to SimPy's next time, of which they end what ends in it: to hold."""
-        self._engine.columns.scalars["hold"] = horizon if hold and horizon < NEVER else NONE
         engine, environment = self._engine, self.environment
+        self.driver.issue()
+        engine.hold_at(horizon if hold and horizon < NEVER else NONE)
         while True:
             for _ in engine.run(horizon - 1):
                 environment.pass_to(engine.now_ps)
                 self._tell_progress()
             environment.pass_to(engine.now_ps)
-            self._tell_progress()
+            if self._progress is not None:
+                self._tell_progress()
             # Where nobody waits for what ended, it goes on.
             if not engine.has_told or environment.has_events_now:
                 return engine.granted_ps

@@ -21,11 +21,11 @@ def order_of_rows(*columns: NDArray[Any]) -> I64:
 def unique_rows(*columns: NDArray[Any]) -> tuple[I64, I64]:
     """(Positions of one row of each kind, in ascending order of kinds; int64[rows]: the kind of each row)."""
     order, keys = _sorted(*columns)
-    fresh = np.ones(len(order), np.bool_)
-    fresh[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
     kind = np.empty(len(order), np.int64)
-    kind[order] = np.cumsum(fresh) - 1
-    return order[fresh], kind
+    kind[order] = np.cumsum(is_first) - 1
+    return order[is_first], kind
 
 
 def _sorted(*columns: NDArray[Any]) -> tuple[I64, list[I64]]:

@@ -22,8 +22,8 @@ from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, flat_table
 from cosim.workload.program import Operation, OpKind, Workload
 
-What = tuple[str, int, int, By]
-"""A collective's kind, size and root, and what carries it."""
+What = tuple[str, int, int, By, int | None]
+"""A collective's kind, size and root, what carries it, and the priority that a process gives it."""
 _FEWEST_ISSUED = 256
 _OF_RANKS = "cells", "slots", "lanes", "members", "ports"
 """What each rank has rows of, as the kernel numbers it (``rank_rows``)."""
@@ -73,9 +73,18 @@ class Tables:
         else:
             self._ranks(job, self._programs(job))
 
-    def what(self, collective: str, size_bytes: int, root: int, algorithm: By = "") -> int:
-        """The number of a kind, size and root of collectives; and of what carries it, where it says so."""
-        key = collective, size_bytes, root, algorithm
+    def what(
+        self,
+        collective: str,
+        size_bytes: int,
+        root: int,
+        algorithm: By = "",
+        priority: int | None = None,
+    ) -> int:
+        """The number of a kind, size and root of collectives; and of what carries it, and its priority, where
+        it says so.
+        """
+        key = collective, size_bytes, root, algorithm, priority
         number = self.whats.setdefault(key, len(self.whats))
         if algorithm:
             self.algorithms[number] = algorithm
@@ -186,7 +195,8 @@ class Tables:
         one["rank0"], one["end0"], one["trait0"] = first["ranks"], first["iteration_ends"], first["traits"]
         one["ranks"], one["iterations"], one["open"] = world, 1, 1
         rows = columns.ranks[first["ranks"] :][:world]
-        rows["cell0"], rows["pace0"], rows["finish"], rows["device"] = self._cell0, NONE, NONE, NONE
+        rows["cell0"], rows["pace0"], rows["finish"] = self._cell0, NONE, NONE
+        rows["device"] = self._devices(job.info)
         rows["program"], rows["slot0"] = self._pool, self._slot
         rows["job"], rows["number"] = job.number, np.arange(world)
         rows["oldest"] = 1  # it has no iterations: all are over

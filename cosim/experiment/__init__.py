@@ -22,6 +22,8 @@
 ``prove``, ``serve``, ``translate``  the commands of these names
 ``cluster_doubts``                   doubts about a cluster: groups across scale-up domains, no NVLinks,
                                      uplinks that carried nothing
+``cost``                             what a cluster costs and draws: dollars and watts of its GPUs, switch
+                                     ports, cables and optics
 ``doubts``                           doubts about a scenario's answer: those of its parts with their places,
                                      and those that a run shows
 ``drawn``                            whether anything of a scenario is drawn from its seed: where nothing
@@ -30,8 +32,11 @@
                                      is asked for or there is no kernel
 ``events``                           events of a scenario, on what they are of: a topology's links, and
                                      ranks of its jobs
+``facts``                            what is known of a scenario before it is run, and what runs have of any
+                                     measure
 ``fit_fabric``                       a fabric's numbers, set by what nccl-tests printed: ``cosim fit
                                      SCENARIO --nccl-tests FILE``
+``fit_script``                       which preset or kernel explains measured jobs, before a number is moved
 ``fit_gpu``                          a GPU's numbers, and its host's, set by measured jobs: ``cosim fit``
 ``live``                             a scenario that processes take part in
 ``measured_jobs``                    measured jobs beside simulated ones: ``cosim validate``, and what
@@ -40,6 +45,8 @@
                                      and who serves them
 ``open``                             ``cosim.open``: a run that SimPy's processes take part in
 ``place``                            errors get the place in the scenario that led to them
+``prepare``, ``prepared_state``      ``cosim.prepare``: a scenario made once, run at any values of a few
+                                     settings; what such runs begin in
 ``profiles``                         each distinct job run alone, for whoever schedules them
 ``schema``                           a JSON schema of scenarios and sweeps, so that editors complete them:
                                      ``cosim schema``

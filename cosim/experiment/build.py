@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,30 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
     InputError
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
-    topology = with_changes(scenario, fabric(scenario))
+    made_up = assembled(scenario, fabric(scenario), made, held=held)
+    topology, jobs = made_up.topology, made_up.jobs
+    idle = tuple(idle_settings(scenario, topology, jobs))
+    return replace(made_up, warnings=idle, doubts=doubts_before(scenario, topology, jobs))
+
+
+def assembled(
+    scenario: Scenario,
+    own: Topology,
+    made: Made | None = None,
+    *,
+    held: bool = False,
+    with_hosts: Topology | None = None,
+) -> Built:
+    """The same on a topology that was made already, without warnings and doubts.
+
+    Its hosts are looked at in ``with_hosts``, where that is given.
+
+    Raises
+    ------
+    InputError
+        As :func:`build`.
+    """
+    topology = with_changes(scenario, own)
     jobs = with_memory(
         scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made, held=held))
     )
@@ -70,15 +93,13 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
         network = made_network(scenario.network, scenario.context)
     check_can_change(scenario, topology, network)
     with at(scenario.locate("collectives")):
-        planner = Planner(
-            scenario.collectives, scenario.context, host_shape(topology, scenario.topology), topology
-        )
-    idle = tuple(idle_settings(scenario, topology, jobs))
-    return Built(topology, network, jobs, planner, idle, doubts_before(scenario, topology, jobs))
+        hosts = host_shape(with_hosts or topology, scenario.topology)
+        planner = Planner(scenario.collectives, scenario.context, hosts, topology)
+    return Built(topology, network, jobs, planner, ())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Wish:
+class JobRequest:
     """One job to be, before it has endpoints: the scenario's ``number``-th, in its ``start_ps``."""
 
     number: int
@@ -87,14 +108,14 @@ class _Wish:
     start_ps: int
 
 
-def _wishes(scenario: Scenario, made: Made | None) -> Iterator[_Wish]:
+def _job_requests(scenario: Scenario, made: Made | None) -> Iterator[JobRequest]:
     for number, job in enumerate(scenario.jobs):
         with at(scenario.locate("jobs", number, "workload")):
             workloads = _workloads(scenario, number, made)
         with at(scenario.locate("jobs", number, "arrival")):
             later = _arrivals(job, scenario.context)
         for name, workload, offset in zip(job.names(), workloads, later, strict=True):
-            yield _Wish(number, name, workload, job.start + offset)
+            yield JobRequest(number, name, workload, job.start + offset)
 
 
 def _arrivals(job: Job, context: Context) -> list[int]:
@@ -157,13 +178,13 @@ def _check_lag(workload: Workload, iterations: int) -> None:
 
 def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bool) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
-    wishes = list(_wishes(scenario, made))
-    asked = [scenario.jobs[wish.number] for wish in wishes]
+    job_requests = list(_job_requests(scenario, made))
+    asked = [scenario.jobs[requested.number] for requested in job_requests]
     near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
     placed = arrange(
         [
-            Request(wish.name, wish.workload.world_size, job.placement, wish.workload.mesh)
-            for wish, job in zip(wishes, asked, strict=True)
+            Request(requested.name, requested.workload.world_size, job.placement, requested.workload.mesh)
+            for requested, job in zip(job_requests, asked, strict=True)
         ],
         topology.num_endpoints,
         domains=near,
@@ -171,21 +192,21 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bo
         # Where they wait, each is looked at on an empty cluster: where it sits is known when it starts.
         share_endpoints=scenario.share_endpoints or scenario.queue is not None or held,
         context=scenario.context,
-        locate=lambda at: scenario.locate("jobs", wishes[at].number, "placement"),
+        locate=lambda at: scenario.locate("jobs", job_requests[at].number, "placement"),
     )
     jobs = []
-    for index, (wish, job, endpoints) in enumerate(zip(wishes, asked, placed, strict=True)):
-        with at(scenario.locate("jobs", wish.number, "iterations")):
-            _check_lag(wish.workload, job.iterations)
-        with at(scenario.locate("jobs", wish.number, "stragglers")):
-            own = pace(job.stragglers, job.jitter, wish.workload.world_size, scenario.seed, index)
+    for index, (requested, job, endpoints) in enumerate(zip(job_requests, asked, placed, strict=True)):
+        with at(scenario.locate("jobs", requested.number, "iterations")):
+            _check_lag(requested.workload, job.iterations)
+        with at(scenario.locate("jobs", requested.number, "stragglers")):
+            own = pace(job.stragglers, job.jitter, requested.workload.world_size, scenario.seed, index)
         jobs.append(
             JobInfo(
-                name=wish.name,
-                workload=wish.workload,
+                name=requested.name,
+                workload=requested.workload,
                 endpoints=endpoints,
                 iterations=job.iterations,
-                start_ps=wish.start_ps,
+                start_ps=requested.start_ps,
                 weight=job.weight,
                 priority=job.priority,
                 pace=own,
@@ -214,14 +235,14 @@ def job_at(
     """
     alone = scenario.model_copy(update={"jobs": (job,)})
     alone._base = scenario.base
-    wish = next(_wishes(alone, None))
+    requested = next(_job_requests(alone, None))
     if job.is_driven:
         raise WorkloadError("a job that a process starts has programs; what it drives itself needs no job")
-    _check_lag(wish.workload, job.iterations)
-    world = wish.workload.world_size
+    _check_lag(requested.workload, job.iterations)
+    world = requested.workload.world_size
     if endpoints is None:
         near = domains(topology) if job.placement.needs_domains else ()
-        request = Request(wish.name, world, job.placement)
+        request = Request(requested.name, world, job.placement)
         size, context = topology.num_endpoints, scenario.context
         found = seats(request, free, size, 1, domains=near, context=context)
         if not found:
@@ -230,11 +251,13 @@ def job_at(
     else:
         chosen = np.array([*endpoints], np.int32)
         if len(chosen) != world:
-            raise WorkloadError(f"{wish.name} has {world} ranks, but its placement {len(chosen)} endpoints")
+            raise WorkloadError(
+                f"{requested.name} has {world} ranks, but its placement {len(chosen)} endpoints"
+            )
     own = pace(job.stragglers, job.jitter, world, scenario.seed, number)
     info = JobInfo(
-        name=wish.name,
-        workload=wish.workload,
+        name=requested.name,
+        workload=requested.workload,
         endpoints=chosen,
         iterations=job.iterations,
         start_ps=now,

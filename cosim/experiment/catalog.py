@@ -136,9 +136,9 @@ def _scenario_keys() -> str:
 
 def _sweep_keys() -> str:
     from cosim.experiment.sweep import Sweep
-    from cosim.results.measures import MEASURES
+    from cosim.results.quantities import QUANTITIES
 
-    width = max(map(len, MEASURES))
-    measures = [f"  {name:<{width}}  {one.text}" for name, one in MEASURES.items()]
+    width = max(map(len, QUANTITIES))
+    measures = [f"  {name:<{width}}  {one.text}" for name, one in QUANTITIES.items()]
     title = "sweep: the keys of a file that runs a scenario many times"
     return "\n".join([title, "", *_fields(Sweep), "", "measures", *measures]) + "\n"

@@ -1,23 +1,24 @@
 """A GPU's numbers, and its host's, set by measured jobs: ``cosim fit``.
 
-Fitting asks first what the measurements can tell apart: how much each parameter moves each measured time, and
-how many directions of these differ (singular values, Golub and Reinsch, doi:10.1007/BF02163027). As many
-parameters are fitted as there are such directions, those that move most; Gauss-Newton in logarithms, within
-the parameters' bounds. Of an iteration that was traced, the kernels of each kind are measurements of their
-own, which weigh as much as their share of the kernels' time. Not fitted: collectives, which `cosim calibrate`
-measures.
+A script that explains the jobs goes first (:mod:`cosim.experiment.fit_script`). Then fitting asks what the
+measurements can tell apart: how much each parameter moves each measured time, and how many directions of
+these differ (singular values, Golub and Reinsch, doi:10.1007/BF02163027). As many parameters are fitted as
+there are such directions, those that move most; Gauss-Newton in logarithms, within the parameters' bounds. Of
+an iteration that was traced, the kernels of each kind are measurements of their own, which weigh as much as
+their share of the kernels' time. Not fitted: collectives, which `cosim calibrate` measures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cosim.errors import InputError
+from cosim.experiment.fit_script import scripts
 from cosim.experiment.measured_jobs import F64, MeasuredJob, Validation
 from cosim.experiment.scenario import load
 from cosim.gpu.calibrate import gpu_values
@@ -69,6 +70,8 @@ class Fitted:
     after: Validation
     kernels: tuple[KernelError, ...] = ()
     """Of the jobs that were traced."""
+    script: str = ""
+    """Which script explains the jobs, or which several do."""
 
     def __str__(self) -> str:
         lines = [
@@ -88,6 +91,7 @@ class Fitted:
         errors = [f"{np.abs(each.errors).mean():.1%}" for each in (self.before, self.after)]
         lines.append(f"{count} measurement{verb} apart: {', '.join(told)}")
         lines += [f"fitted: {values}", f"mean error {errors[0]} before, {errors[1]} after"]
+        lines += [self.script] if self.script else []
         return "\n".join(lines)
 
 
@@ -168,6 +172,17 @@ def fit(jobs: Sequence[MeasuredJob]) -> Fitted:
     if not jobs:
         raise InputError("no measured jobs to fit to")
     gpu = jobs[0].gpu()
+    alone = _fit(jobs, gpu)
+    tried = scripts(jobs, alone.before.simulated)
+    name = alone.fitted[0]
+    said = tried.said(f"{_told_name(name)} {_told(name, value(alone.gpu, name))}")
+    if tried.chosen is not None:
+        alone = replace(_fit(tried.applied(jobs), gpu), before=alone.before)
+    return replace(alone, script=said)
+
+
+def _fit(jobs: Sequence[MeasuredJob], gpu: Gpu) -> Fitted:
+    """Without asking for a script."""
     measurements = _Measurements(jobs, gpu)
     parameters = _parameters(
         gpu, KERNEL_PARAMETERS if any(job.measured.kernels for job in jobs) else PARAMETERS

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.engine.accesses import ReachedMemory
 from cosim.engine.records import JobInfo, MemoryNodes
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.place import at
@@ -27,17 +29,22 @@ def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...
     InputError
         A job accesses remote memory, but the scenario has none; or that can't be made on the topology.
     """
-    if not any(_has(job) for job in jobs):
-        return jobs
     memory = scenario.memory
     if memory is None:
-        raise _no_memory(scenario, jobs)
+        if any(_has(job) for job in jobs):
+            raise _no_memory(scenario, jobs)
+        return jobs
+    if not any(_has(job) or job.driven for job in jobs):
+        return jobs
     with at(scenario.locate("memory")):
-        nodes = _nodes(memory, topology, scenario, jobs)
-        if nodes is not None:
-            _check_capacity(memory, nodes.node, jobs)
-            return tuple(replace(job, memory_nodes=nodes) if _has(job) else job for job in jobs)
-        devices = _devices(memory, topology)
+        remote = remote_memory(scenario, topology)
+        assert remote is not None
+        if remote.nodes is not None:
+            _check_seats(scenario, remote.nodes.node, jobs)
+            _check_capacity(memory, remote.nodes.node, jobs)
+            return tuple(remote.of(job) if _has(job) or job.driven else job for job in jobs)
+        devices = remote.devices
+        assert devices is not None
         own = devices == -1
         _check_capacity(memory, np.where(own, len(devices) + np.arange(len(devices)), devices), jobs)
         timed: dict[int, Workload] = {}
@@ -47,13 +54,28 @@ def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...
     return tuple(replace(job, workload=timed[id(job.workload)], devices=devices) for job in jobs)
 
 
+def remote_memory(scenario: Scenario, topology: Topology) -> ReachedMemory | None:
+    """What processes and jobs reach; None: the scenario has none.
+
+    Raises
+    ------
+    InputError
+        It can't be made on the topology.
+    """
+    memory = scenario.memory
+    if memory is None:
+        return None
+    nodes = _nodes(memory, topology)
+    return ReachedMemory(
+        _devices(memory, topology) if nodes is None else None, nodes, partial(_access_ps, memory)
+    )
+
+
 def _has(job: JobInfo) -> bool:
     return bool(job.workload.table.is_access.any())
 
 
-def _nodes(
-    memory: MemorySpec, topology: Topology, scenario: Scenario, jobs: tuple[JobInfo, ...]
-) -> MemoryNodes | None:
+def _nodes(memory: MemorySpec, topology: Topology) -> MemoryNodes | None:
     """Where each endpoint's memory is, of memory that is reached over the fabric."""
     given = memory.nodes(topology)
     if given is None:
@@ -64,6 +86,11 @@ def _nodes(
             f"{type(memory).__name__}.nodes gave {repr(node.tolist())[:80]}; it should give int32[{count}], "
             f"for each endpoint that of its memory, below {count}"
         )
+    return MemoryNodes(np.ascontiguousarray(node, np.int32), memory.latency, memory.request_bytes)
+
+
+def _check_seats(scenario: Scenario, node: I32, jobs: tuple[JobInfo, ...]) -> None:
+    """Refuse ranks on memory nodes."""
     taken = {*node.tolist()}
     for job in jobs:
         both = sorted(taken & {*job.endpoints.tolist()})
@@ -74,7 +101,6 @@ def _nodes(
             )
     if scenario.queue is not None:
         raise InputError("a queue might seat ranks on memory nodes, which it knows nothing of")
-    return MemoryNodes(np.ascontiguousarray(node, np.int32), memory.latency, memory.request_bytes)
 
 
 def _devices(memory: MemorySpec, topology: Topology) -> I32:
@@ -113,20 +139,25 @@ def _timed(workload: Workload, memory: MemorySpec) -> Workload:
     if not len(rows):
         return workload
     sizes, of = np.unique(table.size_bytes[rows], return_inverse=True)
-    durations = [memory.duration_ps(size) for size in sizes.tolist()]
-    for size, duration in zip(sizes.tolist(), durations, strict=True):
-        if not isinstance(duration, int) or duration < 0:
-            raise InputError(
-                f"{type(memory).__name__}.duration_ps gave {duration!r} for {size} B; it should give whole "
-                "picoseconds from 0 on"
-            )
-        if duration >= NEVER:
-            raise InputError(f"{TOO_LATE}: an access of {size} B takes {duration} ps")
+    durations = [_access_ps(memory, size) for size in sizes.tolist()]
     duration_ps = table.duration_ps.copy()
     duration_ps[rows] = np.array(durations, np.int64)[of]
     programs = workload.programs
     names = programs.names if isinstance(programs, TablePrograms) else [one.name for one in programs]
     return replace(workload, programs=table.taking(duration_ps).programs(names))
+
+
+def _access_ps(memory: MemorySpec, size: int) -> int:
+    """How long an access takes, checked."""
+    duration = memory.duration_ps(size)
+    if not isinstance(duration, int) or duration < 0:
+        raise InputError(
+            f"{type(memory).__name__}.duration_ps gave {duration!r} for {size} B; it should give whole "
+            "picoseconds from 0 on"
+        )
+    if duration >= NEVER:
+        raise InputError(f"{TOO_LATE}: an access of {size} B takes {duration} ps")
+    return duration
 
 
 def _no_memory(scenario: Scenario, jobs: tuple[JobInfo, ...]) -> ScenarioError:

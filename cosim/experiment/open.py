@@ -16,6 +16,7 @@ from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at
 from cosim.experiment.engines import engine_for
+from cosim.experiment.memory import remote_memory
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import Job, Scenario, from_document
 from cosim.experiment.settings import Changes
@@ -155,6 +156,7 @@ def simulation(
         holds,
         PossiblePlacements(scenario, built),
         has_priorities=scenario.network.shares_by_priority(),
+        remote=remote_memory(scenario, topology),
     )
     if own is not None:
         sim.process(own.live(sim, scenario.context))
@@ -165,7 +167,7 @@ def _changing(scenario: Scenario, built: Built) -> Topology:
     """The topology, whose links processes change."""
     lacks = [part for part in built.network.parts() if not part.describe().live_changes]
     if lacks:
-        can = "congestion_unaware, congestion_aware, fair_share and congestion have, also served"
+        can = "congestion_unaware, congestion_aware, fair_share, congestion and ns-3's TCP have, also served"
         told = "; what it is told of when it starts are the scenario's events" if lacks[0].elsewhere else ""
         raise ScenarioError(
             f"{lacks[0].describe().name} has no links that change while it runs{told}",

@@ -115,6 +115,25 @@ class Run(RunTables):
 
         return traffic_matrix(self.records.traffic, self.records.jobs[job], over_time=over_time)
 
+    def measure(self, name: str, cost: Mapping[str, Any] | None = None) -> float:
+        """One number of the run: any measure of `cosim list sweep`, as sweeps and searches have it.
+
+        Parameters
+        ----------
+        name
+            ``"price"``, ``"tokens_per_s"`` ...
+        cost
+            What parts cost and draw, over the table that comes with cosim.
+
+        Raises
+        ------
+        InputError
+            There is no such measure, or it isn't known of this run.
+        """
+        from cosim.experiment.facts import measured
+
+        return measured([name], self.scenario, self.summary, self.alone, cost)[name]
+
     def save(self, directory: str | Path, *, overwrite: bool = False) -> Path:
         """Write summary, columns, timeline, the scenario as resolved, and the messages if recorded.
 
@@ -446,7 +465,7 @@ def _live(
 
     if engine == "reference":
         what = "processes" if scenario.live else "collectives that code carries"
-        raise ScenarioError(f"the reference engine has no {what}", hint="build the kernel")
+        raise ScenarioError(f"the reference engine has no {what}", hint="the kernel has: engine kernel")
     return live(
         scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress)
     )

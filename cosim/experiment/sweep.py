@@ -31,21 +31,23 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment import settings
+from cosim.experiment.cost import CostTable, read_cost
 from cosim.experiment.executors.contract import Executor
 from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.settings import Changes
 from cosim.files import located_yaml
 from cosim.files.trust import check_document
-from cosim.registry import Named, nearest
+from cosim.registry import Named, folder_of, nearest
 from cosim.results.measures import MEASURES
-from cosim.results.quantities import QUANTITIES
+from cosim.results.quantities import QUANTITIES, check_quantity
 from cosim.spec import Spec
 from cosim.written import plain
 
@@ -54,7 +56,7 @@ MOST_SEEDS = 1_000_000
 Choices = dict[str, dict[str, Any]]
 """Label to settings."""
 OF_A_DESIGN = (
-    *("objective", "constraints", "cost", "fidelity"),
+    *("objective", "constraints", "fidelity"),
     *("optimizer", "tolerance", "runs", "at_once", "what_if"),
 )
 """Keys that a sweep lacks and a design has."""
@@ -91,7 +93,11 @@ class Sweep(Spec):
         min_length=1, description="axis: {label: {setting: value}}, or axis: {setting: [values]}"
     )
     seeds: tuple[int, ...] = Field((0,), description="seeds of the scenario, or how many (0, 1, 2 ...)")
-    measures: tuple[str, ...] = Field(("iteration",), min_length=1, description=f"of {', '.join(MEASURES)}")
+    measures: tuple[str, ...] = Field(("iteration",), min_length=1, description=f"of {', '.join(QUANTITIES)}")
+    cost: CostTable = Field(
+        default_factory=lambda: CostTable.model_validate({}),
+        description="what parts cost and draw, over the table that comes with cosim; or a file of that form",
+    )
 
     baseline: str = Field(
         "", description="a choice of the first axis that the others are held against, seed by seed"
@@ -176,17 +182,24 @@ class Sweep(Spec):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            if name in QUANTITIES and name not in MEASURES:
-                raise ValueError(
-                    f"{name} is known of a design, not of a run: `cosim search` has it as an objective; "
-                    "with `optimizer: all` it runs every point"
-                )
-            if name not in MEASURES:
-                raise ValueError(
-                    f"there is no measure {name!r}{nearest(name, MEASURES)}\n"
-                    f"  there are: {', '.join(MEASURES)}"
-                )
+            check_quantity(name)
         return value
+
+    @field_validator("cost", mode="before")
+    @classmethod
+    def _from_a_file(cls, value: Any, info: ValidationInfo) -> Any:
+        return read_cost(folder_of(info.context) / value) if isinstance(value, str) else value
+
+    @property
+    def facts(self) -> set[str]:
+        """What must be known of a choice beside its runs."""
+        return {fact for name in self.measures if name not in MEASURES for fact in QUANTITIES[name].facts}
+
+    @property
+    def run_measures(self) -> tuple[str, ...]:
+        """What is measured of each run."""
+        needed = (name if name in MEASURES else QUANTITIES[name].needs for name in self.measures)
+        return tuple(dict.fromkeys(name for name in needed if name))
 
     @field_validator("axes")
     @classmethod

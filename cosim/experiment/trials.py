@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from cosim.experiment.drawn import may_draw
 from cosim.experiment.executors.call import RunResult
 from cosim.experiment.executors.contract import Executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
+from cosim.experiment.facts import FactFinder
 from cosim.experiment.idle import idle_choices
 from cosim.experiment.progress import OnProgress, RunProgress, told_in
 from cosim.experiment.sizes import is_large_allowed
@@ -20,6 +21,7 @@ from cosim.experiment.store.runs import Keeper, RunStore, open_store
 from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_trials
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed
+from cosim.results.quantities import DesignFacts, quantity_of
 from cosim.results.render.figure import check_figure
 from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial, kept_folder
 
@@ -81,15 +83,16 @@ def run_sweep(
     kept = Path(out) if out is not None and sweep.keep_runs else None
     again = again or kept is not None  # the store has no whole runs
     tasks = list(_tasks(sweep, runs, again, kept))
+    facts = _facts(sweep, tasks)
     of_each = zip(sweep.combinations(), tasks[:: len(sweep.seeds)], strict=True)
     for said in idle_choices((labels, changes, task.scenario) for (labels, changes), task in of_each):
         _log.warning(said)
     if out is None:
-        result = _run_all(sweep, tasks, runs, again, executor, progress)
+        result = _run_all(sweep, tasks, facts, runs, again, executor, progress)
     else:
         with claimed(out, SWEEP_FILES, inputs=sweep.files, overwrite=overwrite) as target:
             with told_in(target, progress) as told:
-                result = _run_all(sweep, tasks, runs, again, executor, told)
+                result = _run_all(sweep, tasks, facts, runs, again, executor, told)
             _log.info("written to %s: %s", out, ", ".join(result.write(target)))
     if figure is not None:
         _log.info("drawn: %s", result.draw(figure))
@@ -99,6 +102,7 @@ def run_sweep(
 def _run_all(
     sweep: Sweep,
     tasks: list[Task],
+    facts: Mapping[tuple[str, ...], DesignFacts],
     store: RunStore | None,
     again: bool,
     executor: Executor,
@@ -137,12 +141,33 @@ def _run_all(
         sweep.name or "sweep",
         sweep.labels,
         sweep.measures,
-        tuple(done[number] for number in sorted(done)),
+        tuple(_measured(done[number], sweep, facts) for number in sorted(done)),
         interrupted,
         len(tasks),
         "" if store is None else store.address,
         sweep.description,
         sweep.baseline,
+    )
+
+
+def _facts(sweep: Sweep, tasks: Sequence[Task]) -> dict[tuple[str, ...], DesignFacts]:
+    """What measures need of each combination beside its runs, found before the first run."""
+    if not sweep.facts:
+        return {}
+    finder, found = FactFinder(sweep.facts, sweep.cost), {}
+    for task in tasks[:: len(sweep.seeds)]:
+        with suppress(InfeasibleError):  # its run says so
+            found[task.labels] = finder.of(task.scenario)
+    return found
+
+
+def _measured(trial: Trial, sweep: Sweep, facts: Mapping[tuple[str, ...], DesignFacts]) -> Trial:
+    """The trial with all measures of the sweep, of what was measured of its run and what is known beside."""
+    if trial.error or not facts:
+        return trial
+    known = facts[trial.labels]
+    return replace(
+        trial, measures={name: quantity_of(name, known, trial.measures) for name in sweep.measures}
     )
 
 
@@ -183,7 +208,7 @@ def _tasks(sweep: Sweep, store: RunStore | None, again: bool, kept: Path | None)
                 sweep.trial(labels, {**merged, "seed": seed}),
                 labels,
                 seed,
-                sweep.measures,
+                sweep.run_measures,
                 is_large_allowed(),
                 store,
                 again,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location
-from cosim.files.lock import try_lock
+from cosim.files.lock import held_folder
 
 MANIFEST = ".cosim-files.json"
 """Names of the files in a folder that are cosim's."""
@@ -41,9 +41,11 @@ def make_folder(directory: str | Path) -> Path:
     if not str(directory):
         raise InputError("the folder to write to has no name", hint="name one: --out runs/first")
     target = Path(directory)
-    if target.exists() and not target.is_dir():
-        raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
     try:
+        if target.exists() and not target.is_dir():
+            raise InputError("is a file; the run is written to a folder", location=Location(str(target)))
+        if target.is_symlink() and not target.exists():
+            raise InputError("is a link that leads nowhere", location=Location(str(target)))
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=target):
             pass
@@ -85,9 +87,8 @@ def claimed(
         The folder can't be written to, another run writes to it, or a file there would be lost.
     """
     target = make_folder(directory)
-    handle = os.open(target, os.O_RDONLY)
-    try:
-        if not try_lock(handle):
+    with held_folder(target) as held:
+        if not held:
             raise InputError("another run writes to this folder", location=Location(str(target)))
         try:
             _end_swap(target)
@@ -98,8 +99,6 @@ def claimed(
         if not overwrite:
             keep_others(target, names)
         yield target
-    finally:
-        os.close(handle)
 
 
 def _keep_inputs(target: Path, names: list[str], inputs: Iterable[str | Path]) -> None:
@@ -201,6 +200,7 @@ def written_whole(target: Path, names: Iterable[str]) -> Iterator[Path]:
             part.mkdir()
             yield part
             new = files_below(part)
+            _need_no_folders_place(target, new)
             gone = sorted(set(owned) & files_of(target) - set(new))
             _write(target / SWAP, {"part": part.name, "files": new, "gone": gone})
         except BaseException:
@@ -214,6 +214,19 @@ def written_whole(target: Path, names: Iterable[str]) -> Iterator[Path]:
         if error.location is None or not error.location.file.startswith(str(part)):
             raise
         raise InputError(error.message, location=Location(str(target)), hint=error.hint) from error
+
+
+def _need_no_folders_place(target: Path, names: Iterable[str]) -> None:
+    """Refuse new files that can't come to their places: a swap that has begun has to end."""
+    for name in names:
+        place = target / name
+        above = (one for one in place.parents if one.is_relative_to(target))
+        if place.is_dir() or any(one.exists() and not one.is_dir() for one in above):
+            raise InputError(
+                "is in the way of the results, which have a file there",
+                location=Location(str(place)),
+                hint="move it, or write to another folder",
+            )
 
 
 def _end_swap(target: Path) -> None:
@@ -243,10 +256,6 @@ def settle(directory: str | Path) -> None:
     target = Path(directory)
     if "files" not in _read(target / SWAP):
         return
-    with suppress(OSError):  # read-only: the files are read as they are
-        handle = os.open(target, os.O_RDONLY)
-        try:
-            if try_lock(handle):
-                _end_swap(target)
-        finally:
-            os.close(handle)
+    with suppress(OSError), held_folder(target) as held:  # read-only: the files are read as they are
+        if held:
+            _end_swap(target)

@@ -149,11 +149,27 @@ def as_model(document: Document, model: type[Model], error: type[InputError], *k
         raise error(message, location=document.locate((*keys, *first["loc"]))) from None
 
 
+_COMMANDS = ("cosim ", "python ", "--set ")
+
+
 def _first_comment(text: str) -> str:
-    """What a text says before its first key, up to an empty line, as one line; not what is for editors."""
+    """What a text says before its first key, up to an empty line, not what is for editors: in one line, but
+    that commands have lines of their own.
+    """
     lines = takewhile(lambda line: line.strip(" #"), text.splitlines())
-    told = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
-    return " ".join(line for line in told if not line.startswith("yaml-language-server:"))
+    parts: list[str] = []
+    joined = False
+    for line in takewhile(lambda line: line.startswith("#"), lines):
+        told = line.lstrip("# ")
+        if told.startswith("yaml-language-server:"):
+            continue
+        command = line.startswith("#  ") and told.startswith(_COMMANDS)
+        if joined and not command:
+            parts[-1] += f" {told}"
+        else:
+            parts.append(told)
+        joined = not command
+    return "\n".join(parts)
 
 
 def parse_value(text: str) -> Any:

@@ -8,6 +8,7 @@ GPUs are files of the same form that `cosim calibrate` and `cosim fit` write (:m
 
 from __future__ import annotations
 
+from math import hypot
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PositiveInt, field_validator, model_validator
@@ -41,6 +42,10 @@ DTYPE_BYTES: dict[DType, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp
 _NEIGHBOUR, _UNCALIBRATED = 0.12, 0.25
 """One sigma of a GPU with a measured one's efficiencies, and of one that nothing is known of: what H100's
 jobs were off by with an A100's numbers."""
+_DECODE = 0.05
+"""Of a decode step, one sigma: vLLM's 43 measured ones (``python -m tests.validation.decode``)."""
+_DECODED = ("H100-SXM5", "A100-SXM4-40GB", "RTX-4090", "RTX-PRO-6000")
+"""GPUs that those ran on."""
 
 
 def _numbers(host: HostSpec) -> Host:
@@ -213,6 +218,13 @@ class Gpu(GpuSpec):
             if dtype not in known.dtypes:
                 sigma = max(sigma, _NEIGHBOUR)
         return sigma * common, sigma * (1 - common * common) ** 0.5
+
+    def decode_error(self, dtype: DType) -> tuple[float, float]:
+        """Relative error of a decode step, one sigma, as :meth:`error` has it; a training's beside it on a
+        GPU that no measured step ran on.
+        """
+        common, own = (0.0, 0.0) if self.name in _DECODED else self.error(dtype)
+        return common, hypot(own, _DECODE)
 
     def beside_collectives(self) -> str:
         """What computation is taken to lose beside a collective, for a report's reader."""

@@ -84,6 +84,11 @@ class Columns:
         else:
             self.put(**{name: value})
 
+    @classmethod
+    def fields(cls) -> Mapping[str, Field]:
+        """What the header says of the container, by name."""
+        return cls._fields
+
     def put(self, **given: Any) -> None:
         """Have other arrays, numbers or parts in some places; records and GROWN columns are copied."""
         held, words = vars(self), self._words
@@ -141,7 +146,7 @@ class Columns:
             self._hold(field, longer(vars(self)[name], rows))
         return getattr(self, name)  # type: ignore[no-any-return]
 
-    def copy(self, rows: Mapping[str, int] | None = None, **other: Any) -> Self:
+    def copy(self, rows: Mapping[str, int] | None = None, /, **other: Any) -> Self:
         """A copy with a life of its own: of records, and of GROWN columns the first so many ``rows``, by
         default all. Arrays and parts are shared, unless others are given.
         """

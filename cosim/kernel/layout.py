@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cosim.kernel.build import SOURCES
-
 _TYPES = {
     "int8_t": "i1",
     "int16_t": "i2",
@@ -240,6 +238,8 @@ def _record(struct: str, body: str) -> np.dtype[Any]:
 @cache
 def header() -> Header:
     """The kernel's."""
+    from cosim.kernel.build import SOURCES
+
     return Header((SOURCES / "kernel.h").read_text(encoding="utf-8"))
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import SimulationError
-from cosim.kernel.build import FILE, is_wanted, number
 from cosim.kernel.layout import Parameter, header
 
 _HOW_TO_BUILD = "build it by `python -m cosim.kernel.build`, or install cosim anew by `pip install .`"
@@ -121,6 +120,8 @@ def _address(function: Any) -> int:
 
 
 def _loaded() -> ctypes.CDLL:
+    from cosim.kernel.build import FILE, is_wanted, number  # it is run as a program, too, which comes first
+
     if not is_wanted():
         raise KernelLibraryError("the kernel is not used, as COSIM_KERNEL is none; unset it")
     file = Path(os.environ.get("COSIM_KERNEL") or FILE)

@@ -21,7 +21,7 @@ A framework says how transformers are trained: which kernels run, what is exchan
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cosim.models.catalogue.architecture import TransformerModel
-    from cosim.models.catalogue.cut import Parallel
+    from cosim.models.catalogue.cut import Attention, Parallel
     from cosim.models.catalogue.workload import ModelWorkload
     from cosim.models.job import ModelJob
     from cosim.models.parts import Layer
@@ -118,6 +118,9 @@ class DataParallelModel(Model):
 
 class Framework(Spec):
     """Base of the frameworks that ``workload: {kind: model, framework: NAME}`` can name."""
+
+    own_attention: ClassVar[Attention] = "flash"
+    """Which attention it has where a job says none."""
 
     @abstractmethod
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from cosim.gpu.gpus import DType
-from cosim.models.catalogue.cut import Dispatcher, Graphed, Linear, Recipe
+from cosim.models.catalogue.cut import Attention, Dispatcher, Graphed, Linear, Recipe
 from cosim.models.contract import Framework
 from cosim.models.schedule import PARTED
 from cosim.models.stalls import seen
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 class MegatronSettings(Spec):
     """What a training job of Megatron-LM can be told."""
 
-    scatter_gather: bool = Field(
-        True, description="between stages, tp ranks send a share each, and gather it at the receiver"
-    )
     blocking_sends: bool = Field(
         False, description="computation waits until what it sent to the next stage has arrived"
     )
@@ -57,9 +54,7 @@ class MegatronSettings(Spec):
         """(field, why) of what so many stages and tensor-parallel ranks don't have."""
         one_stage, whole = "pp is 1: there is one stage", "tp is 1: a layer is whole"
         idle = [
-            ("scatter_gather", one_stage, stages == 1),
             ("blocking_sends", one_stage, stages == 1),
-            ("scatter_gather", whole, tensor_parallel == 1),
             ("synchronous_exchanges", whole, tensor_parallel == 1),
             ("tp_comm_overlap", whole, tensor_parallel == 1),
             ("overlap_input_gradients", whole, tensor_parallel == 1),
@@ -202,7 +197,13 @@ class Megatron(MegatronSettings, Framework):
 
 
 class PyTorch(Framework):
-    """Eager PyTorch: a kernel for each operator; FSDP2 or 1, DDP, DTensor, torch.distributed.pipelining."""
+    """Eager PyTorch: a kernel for each operator; FSDP2 or 1, DDP, DTensor, torch.distributed.pipelining.
+
+    Defaults are PyTorch's own: scaled_dot_product_attention takes FlashAttention-2 (2.2 to 2.10; cuDNN's
+    only where it is preferred), torch.nn.RMSNorm is several operators (before 2.9), AdamW is foreach.
+    """
+
+    own_attention: ClassVar[Attention] = "flash2"
 
     compile: bool = Field(
         False, description="torch.compile of each block: Inductor fuses what is between its products"
@@ -213,7 +214,9 @@ class PyTorch(Framework):
         " written; false: whole, as by torch._dynamo.config.optimize_ddp = False",
     )
     norm: Literal["fused", "written"] = Field(
-        "fused", description="torch.nn.RMSNorm's one kernel, or operators as Hugging Face models write it"
+        "written",
+        description="RMS norms: operators, as models write them and torch.nn.RMSNorm has them before 2.9, or"
+        " its one kernel since",
     )
     rotary: Literal["complex", "chunked", "sliced", "none"] = Field(
         "complex",

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from cosim.gpu.catalogue import read
-from cosim.models.presets import OUTSIDE, PRESETS, PresetName
+from cosim.models.frameworks import Megatron, PyTorch
+from cosim.models.presets import ENGINE, OUTSIDE, PRESETS, PresetName
 from cosim.spec import Spec
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
+    from cosim.models.contract import Framework
+
+
+def presets_of(framework: Framework) -> Iterator[PresetName]:
+    """Of scripts that train in a framework."""
+    kinds = {"pytorch": PyTorch, "megatron": Megatron}
+    for name, preset in PRESETS.items():
+        if not preset.serves and type(framework) is kinds[preset.framework["kind"]]:
+            yield name
 
 
 def unchanged(name: PresetName, workload: ModelWorkload) -> set[str]:
@@ -31,15 +41,18 @@ def said_of(name: PresetName, workload: ModelWorkload) -> Iterator[str]:
             yield f"preset {name} has {setting} {_told(value)}; the scenario's {_told(own)} holds"
 
 
-def widened(name: PresetName, workload: ModelWorkload, error: tuple[float, float]) -> tuple[float, float]:
+def widened(
+    name: PresetName, workload: ModelWorkload, error: tuple[float, float], *, known: bool = True
+) -> tuple[float, float]:
     """A job's relative error, common and own: more on a GPU that the preset wasn't held against, and with
-    settings that aren't its.
+    settings that aren't its, or where the scenario doesn't say that it is its script (``known``).
     """
     preset, gpu = PRESETS[name], workload.gpu
     outside = getattr(gpu, "name", None) not in {read(one).name for one in preset.gpus}
-    other = any(value != own for _, value, own in _beside(name, workload))
+    other = known and any(value != own for _, value, own in _beside(name, workload))
     common, own = error
-    return common, hypot(own, preset.error, OUTSIDE * outside, OUTSIDE * other)
+    unsaid = 0.0 if known else ENGINE
+    return common, hypot(own, preset.error, OUTSIDE * outside, OUTSIDE * other, unsaid)
 
 
 def _beside(name: PresetName, workload: ModelWorkload) -> Iterator[tuple[str, Any, Any]]:

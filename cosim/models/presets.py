@@ -17,16 +17,23 @@ PresetName = Literal[
     "llm-foundry-2023-05",
     "llm-foundry-2023-10",
     "llm-foundry-2024-01",
+    "transformers-4.57",
+    "megatron-lm-2024",
     "megatron-bridge-26.06",
+    "megatron-bridge-26.08",
+    "vllm-0.19",
 ]
 OUTSIDE = 0.06
 """Relative error of an iteration, one sigma, that is added in squares."""
+ENGINE = 0.087
+"""The same of a decode step whose engine nobody says: 58 of TensorRT-LLM (``tests.validation.decode``)."""
 
 
 @dataclass(frozen=True)
 class Preset:
     """Settings of a workload and of its framework; ``held``: what it was held against, on which ``gpus``;
     ``error``: what its jobs were off by beyond the GPU's own, one sigma: 0 where the GPU was fitted to them.
+    ``serves``: it makes tokens, others train.
     """
 
     source: str
@@ -35,6 +42,7 @@ class Preset:
     error: float
     framework: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    serves: bool = False
 
 
 _COMPOSER: dict[str, Any] = {
@@ -45,6 +53,20 @@ _COMPOSER: dict[str, Any] = {
     "fused_loss": True,
     "metrics": 2,
     "stalls": 0.00028,
+}
+_BRIDGE: dict[str, Any] = {
+    "kind": "megatron",
+    "overlap_param_gather": True,
+    "accumulation_fusion": True,
+    "fused_loss": True,
+    "tp_comm_overlap": True,
+    "overlap_input_gradients": True,
+}
+_BRIDGE_JOB: dict[str, Any] = {
+    "gradient_dtype": "bf16",
+    "bucket": "256MiB",
+    "cuda_graphs": True,
+    "sharded_optimizer": True,
 }
 _FOUNDRY = "mosaicml/llm-foundry, scripts/train/benchmarking (Apache-2.0)"
 PRESETS: dict[PresetName, Preset] = {
@@ -88,20 +110,54 @@ PRESETS: dict[PresetName, Preset] = {
         "Llama 3 jobs of its performance summary, H100 to GB300",
         ("h100-sxm", "b200", "b300", "gb200", "gb300"),
         0.0,
+        _BRIDGE,
+        _BRIDGE_JOB,
+    ),
+    "megatron-bridge-26.08": Preset(
+        "NVIDIA-NeMo/Megatron-Bridge v0.6.0 (Apache-2.0), perf_recipes of dense models: as 26.06, each recipe"
+        " with its own CUDA graphs (whole iterations of 8B on Blackwell; elsewhere say cuda_graphs: false)",
+        "nothing: all rows of 26.08 that are given have experts",
+        (),
+        0.0,
+        _BRIDGE,
+        _BRIDGE_JOB,
+    ),
+    "megatron-lm-2024": Preset(
+        "NVIDIA/Megatron-LM (BSD-3-Clause), README of 2024-07 (core 0.7), scaling runs: --use-distributed-"
+        "optimizer --overlap-grad-reduce --overlap-param-gather --tp-comm-overlap; arguments.py: gradients in"
+        " fp32, buckets of 40 M, --gradient-accumulation-fusion, the loss in torch's operators",
+        "nothing: the README's throughputs have no row in the given tables",
+        (),
+        0.0,
+        {key: value for key, value in _BRIDGE.items() if key != "fused_loss"},
+        {"gradient_dtype": "fp32", "bucket": "160MB", "sharded_optimizer": True},
+    ),
+    "vllm-0.19": Preset(
+        "vllm-project/vllm v0.19 (Apache-2.0), config/compilation.py: decode steps are whole CUDA graphs"
+        " (FULL_AND_PIECEWISE), the GPU's newest attention",
+        "43 decode steps of Llama 3.1 and Qwen3 32B on H100, A100, RTX 4090 and RTX PRO 6000: mean 4.8 %",
+        ("h100-sxm", "a100-40gb", "rtx-4090", "rtx-pro-6000"),
+        0.0,
+        {"kind": "megatron"},
+        {"attention": "flash", "cuda_graphs": True},
+        serves=True,
+    ),
+    "transformers-4.57": Preset(
+        "huggingface/transformers v4.57 (Apache-2.0), training_args.py and modeling_llama.py under PyTorch"
+        " 2.8 and later: fused AdamW, gradients clipped, norms in operators, positions by slices;"
+        " accelerate's FSDP is version 1, and doesn't prefetch (here: late)",
+        "nothing: no training of it is in the given tables",
+        (),
+        0.0,
         {
-            "kind": "megatron",
-            "overlap_param_gather": True,
-            "accumulation_fusion": True,
-            "fused_loss": True,
-            "tp_comm_overlap": True,
-            "overlap_input_gradients": True,
+            "kind": "pytorch",
+            "norm": "written",
+            "rotary": "sliced",
+            "optimizer": "fused",
+            "fsdp_version": 1,
+            "backward_prefetch": "late",
         },
-        {
-            "gradient_dtype": "bf16",
-            "bucket": "256MiB",
-            "cuda_graphs": True,
-            "sharded_optimizer": True,
-        },
+        {"attention": "flash2"},
     ),
 }
 
@@ -112,12 +168,16 @@ def filled(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        No such preset, or a framework that its script isn't written in.
+        No such preset, a framework that its script isn't written in, or a task that it doesn't do.
     """
     name = given["preset"]
     if name not in PRESETS:
         raise ValueError(f"no preset is called {name}; there are {', '.join(get_args(PresetName))}")
     preset, framework = PRESETS[name], given.get("framework", {})
+    task = given.get("task", "training")
+    if preset.serves == (task == "training"):
+        does = "serves: `task: decode`, or leave it out" if preset.serves else "trains: leave one of them out"
+        raise ValueError(f"preset {name} and task {task} don't go together, its script {does}")
     kind = preset.framework["kind"]
     if isinstance(framework, str):
         framework = {"kind": framework}

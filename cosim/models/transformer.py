@@ -37,7 +37,6 @@ class Transformer(TrainedWorkload, MegatronSettings):
     layers: PositiveInt = Field(le=1_000_000, description="transformer layers")
     hidden: PositiveInt = Field(description="hidden size h")
     heads: PositiveInt = Field(description="attention heads, a multiple of tensor_parallel")
-    ffn_multiplier: PositiveInt = Field(4, description="inner size of the MLP, in h")
     vocabulary: PositiveInt = Field(description="tokens in the vocabulary")
     sequence: PositiveInt = Field(description="sequence length s")
     micro_batches: PositiveInt = Field(1, description="micro-batches per iteration and replica")
@@ -60,11 +59,10 @@ class Transformer(TrainedWorkload, MegatronSettings):
     def model(self) -> ModelWorkload:
         """The same as kind ``model``."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
-        ffn = self.ffn_multiplier * self.hidden
         return ModelWorkload(
             model=gpt(
                 "transformer", self.layers, self.hidden, self.heads, "the scenario",
-                ffn=ffn, vocabulary=self.vocabulary, sequence=self.sequence,
+                ffn=4 * self.hidden, vocabulary=self.vocabulary, sequence=self.sequence,
             ),
             parallel=Parallel(
                 **{"sp": False}

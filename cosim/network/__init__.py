@@ -28,6 +28,7 @@
 ``made``                a network of a spec, looked at before a run goes by it: somebody else's may be none
 ``plugged``             the compiled part of a congestion control or a load balancer: where it is
 ``balancing/``          WHICH WAY: load balancers, which choose among equal-cost paths while a run goes on
+``device/``             loads and stores on GPUs with compute units, line by line
 ``congestion/``         the congestion network: fluid at round-trip granularity, with queues, marks, drops,
                         pauses, and controls
 ======================  ======================================================================

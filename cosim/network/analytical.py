@@ -21,12 +21,13 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.kernel import Columns, kernel, record
 from cosim.network.changes import ChangeList
-from cosim.network.compiled import CompiledNetwork
+from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.drains import DrainHeap
-from cosim.network.flows import I32
+from cosim.network.flows import I32, I64
 from cosim.topology.graph import F64, Topology
 from cosim.units import PS_PER_NS
 
@@ -56,6 +57,14 @@ class AnalyticalNetwork(CompiledNetwork):
     @abstractmethod
     def _open_plain(self, topology: Topology) -> None:
         """Make it."""
+
+    @abstractmethod
+    def _numbers_of_plain(self, rate_bps: F64, latency_ps: I64) -> dict[LinkNumber, F64]:
+        """What that loop's columns have of links."""
+
+    def numbers_of_links(self, rate_bps: F64, latency_ps: I64) -> dict[LinkNumber, NDArray[Any]] | None:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return None if self._is_changing else {**self._numbers_of_plain(rate_bps, latency_ps)}
 
     @abstractmethod
     def _copy_plain(self) -> Columns:

@@ -32,7 +32,9 @@ import numpy as np
 from cosim.context import Context
 from cosim.kernel import Columns, record
 from cosim.network.analytical import AnalyticalNetwork, bytes_per_ns
+from cosim.network.compiled import LinkNumber
 from cosim.network.contract import NetworkSpec
+from cosim.network.flows import F64, I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.topology.graph import Topology
 
@@ -50,9 +52,13 @@ class CongestionAwareNetwork(AnalyticalNetwork):
 
     def _open_plain(self, topology: Topology) -> None:
         links = np.zeros(topology.num_links, record("aware_link"))
-        links["rate"] = bytes_per_ns(topology.link_rate_bps)
-        links["latency"] = topology.link_latency_ps / 1000.0
+        own = self._numbers_of_plain(topology.link_rate_bps, topology.link_latency_ps)
+        for (_, name), numbers in own.items():
+            links[name] = numbers
         self._plain = LinkQueues(links=links)
+
+    def _numbers_of_plain(self, rate_bps: F64, latency_ps: I64) -> dict[LinkNumber, F64]:
+        return {("links", "rate"): bytes_per_ns(rate_bps), ("links", "latency"): latency_ps / 1000.0}
 
     def _copy_plain(self) -> LinkQueues:
         return LinkQueues(links=self._plain.links.copy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.kernel import Columns, kernel, record
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
+from cosim.topology.changes import LinkChange, RouteChange
 
 NONE: int = kernel.NONE
 MOST_IN_VAIN: int = kernel.MOST_IN_VAIN
@@ -31,7 +31,7 @@ class ChangeList(Columns):
 class ChangeTable:
     """Reads changes as far as they are asked for; networks that look ahead share it with their copy."""
 
-    def __init__(self, changes: LinkChanges | None) -> None:
+    def __init__(self, changes: Iterable[LinkChange | RouteChange] | None) -> None:
         self._left = iter(changes or ())
         self._rows: NDArray[Any] = np.zeros(0, record("change"))
         self._dead: dict[int, tuple[int, ...]] = {}

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
@@ -21,7 +22,7 @@ from cosim.network.calendar import make_calendar
 from cosim.network.changes import ChangeList, ChangeTable
 from cosim.network.core import Core, Reported
 from cosim.network.detours import Detours
-from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import FlowStore
 from cosim.topology.changes import LinkChange, RouteChange
@@ -35,6 +36,10 @@ _REPORT_LIMIT = 1 << 14
 """Completions after which a loop stops, so that reports stay small."""
 _ONE_BIN_BITS = 61
 """Two bins of 2^61 ps hold all of time: for the statistics of a copy, which nobody reads."""
+
+
+LinkNumber = tuple[str, str]
+"""A column of a network's, and the field of its records; no field: the column is of numbers."""
 
 
 class CompiledNetwork(NetworkSimulator):
@@ -97,6 +102,7 @@ class CompiledNetwork(NetworkSimulator):
         # No reaction is awaited yet, and a loop gives control back to report once this many have completed.
         state["bound"] = NEVER
         state["report_at"] = _REPORT_LIMIT
+        state["near_end"], state["far_bound"] = kernel.NONE, NEVER  # nothing is pending
         state["bin_bits"] = _FIRST_BIN_BITS
         self._reported = Reported()
         # By table, endpoints, channel and job: an iteration binds what the one before did, and finds no paths
@@ -141,6 +147,25 @@ class CompiledNetwork(NetworkSimulator):
             super().change(changes)
         self._changes.add(self._at_hand, changes)
         self._knows_next = False
+
+    def numbers_of_links(self, rate_bps: F64, latency_ps: I64) -> dict[LinkNumber, NDArray[Any]] | None:
+        """What :attr:`columns` has of links, and of nothing else, by where it is: float64 or int64 [..., L].
+
+        ``rate_bps`` and ``latency_ps`` are [..., L]. None: more of it depends on them.
+        """
+        del rate_bps, latency_ps
+        return None
+
+    def parameters_with(self, values: Mapping[str, Any]) -> F64:
+        """The column ``parameters`` where the congestion control has these values of its settings.
+
+        Raises
+        ------
+        NetworkError
+            It has no such settings, no such values, or more than senders' parameters depends on them.
+        """
+        del values
+        raise NetworkError(f"{self.name} has no congestion control")
 
     def _run(self, horizon_ps: int) -> None:
         """Run the loop up to its limit, and answer what it asks."""

@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.context import Context
 from cosim.errors import InputError, NetworkError
@@ -34,10 +35,10 @@ from cosim.network.balancing.named import BalancerName, balancer_field, check_ba
 from cosim.network.balancing.session import Balancing
 from cosim.network.changes import ChangeList
 from cosim.network.channels import ChannelNumbers
-from cosim.network.compiled import CompiledNetwork
+from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DrainHeap
-from cosim.network.flows import I32, FlowGroup
+from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.topology.graph import Topology
 
@@ -72,8 +73,9 @@ class FairShareNetwork(CompiledNetwork):
         self._numbers = ChannelNumbers()
         self._traits: dict[tuple[int, int], int] = {}
         links = np.zeros(topology.num_links, record("fluid_link"))
-        links["capacity"] = topology.link_rate_bps / _BPS_PER_BYTE_PS
-        links["latency"] = topology.link_latency_ps
+        own = self.numbers_of_links(topology.link_rate_bps, topology.link_latency_ps)
+        for (_, name), numbers in own.items():
+            links[name] = numbers
         links["first"] = _NONE
         self._fluid = Fluid(links=links, drains=DrainHeap(), changes=ChangeList())
         if self._balancing.balancer is not None:
@@ -81,6 +83,10 @@ class FairShareNetwork(CompiledNetwork):
         counts = self._fluid.counts
         counts["free_flow"] = counts["free_member"] = _NONE
         self._changes.fill(self._fluid.changes)
+
+    def numbers_of_links(self, rate_bps: F64, latency_ps: I64) -> dict[LinkNumber, NDArray[Any]]:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        return {("links", "capacity"): rate_bps / _BPS_PER_BYTE_PS, ("links", "latency"): latency_ps}
 
     @property
     def _at_hand(self) -> ChangeList:

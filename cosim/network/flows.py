@@ -241,9 +241,9 @@ def before_in_pair(src: I32 | I64, dst: I32 | I64, count: I64) -> I64:
     """The sum of ``count`` over flows of the same (source, destination) that come before each, int64[n]."""
     order = np.lexsort((dst, src))
     before = np.cumsum(count[order]) - count[order]
-    fresh = np.append(True, (np.diff(src[order]) != 0) | (np.diff(dst[order]) != 0))[: len(order)]
+    is_first = np.append(True, (np.diff(src[order]) != 0) | (np.diff(dst[order]) != 0))[: len(order)]
     found = np.empty(len(order), np.int64)
-    found[order] = before - np.maximum.accumulate(np.where(fresh, before, 0))
+    found[order] = before - np.maximum.accumulate(np.where(is_first, before, 0))
     return found
 
 

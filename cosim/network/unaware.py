@@ -23,7 +23,9 @@ import numpy as np
 from cosim.context import Context
 from cosim.kernel import Columns, kernel
 from cosim.network.analytical import AnalyticalNetwork, bytes_per_ns
+from cosim.network.compiled import LinkNumber
 from cosim.network.contract import NetworkSpec
+from cosim.network.flows import F64, I64
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -42,11 +44,14 @@ class CongestionUnawareNetwork(AnalyticalNetwork):
 
     def _open_plain(self, topology: Topology) -> None:
         bins, links = self.core.link_busy.shape
+        own = self._numbers_of_plain(topology.link_rate_bps, topology.link_latency_ps)
         self._plain = LinkRates(
-            rate=bytes_per_ns(topology.link_rate_bps),
-            latency=topology.link_latency_ps.astype(np.float64),
             whole=np.zeros((bins + 1, links), np.int32),
+            **{name: numbers for (name, _), numbers in own.items()},
         )
+
+    def _numbers_of_plain(self, rate_bps: F64, latency_ps: I64) -> dict[LinkNumber, F64]:
+        return {("rate", ""): bytes_per_ns(rate_bps), ("latency", ""): latency_ps.astype(np.float64)}
 
     def _copy_plain(self) -> Columns:
         return self._plain.copy(whole=np.zeros((3, self._topology.num_links), np.int32))

@@ -20,6 +20,7 @@
 ``flow_names``          telling a person which message of a template something is wrong with
 ``group_links``         the links between a group's ranks: what algorithms that are made for a fabric go by
 ``halving_doubling``    recursive halving and doubling: log2 N steps, partners 1, 2, 4, ... apart
+``mscclpp/``            kernels of loads and stores: MSCCL++'s execution plans, and plans of our own
 ``multi_ring``          several rings at once, each by a stride of its own: rank i sends to i + s, and on
                         another ring to i - s
 ``nccl_between``        NCCL's own estimate of a collective's time between hosts, by which current NCCL
@@ -49,6 +50,8 @@
                         each piece
 ``recursive_doubling``  recursive doubling by whole buffers: log2 N steps, in each all of the data to a
                         partner and back
+``rows``                messages in their normal form: one row each, with the fewest dependencies, in an
+                        order that is their own
 ``send_recv``           send and receive: one message from rank 0 to rank 1 of a group of two
 ``swing``               halving and doubling whose partners are close on a ring or torus: 1, 1, 3, 5, 11 ...
                         places apart

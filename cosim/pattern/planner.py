@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import ValidationError
 
-from cosim.answers import check_answer
+from cosim.answers import check_answer, is_foreign
 from cosim.context import HERE, Context
 from cosim.errors import AlgorithmError
 from cosim.pattern.assemble import alone
@@ -26,6 +26,11 @@ from cosim.topology.host_shape import HostShape
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""
+
+
+def _each(chosen: Algorithm | tuple[Algorithm, ...]) -> tuple[Algorithm, ...]:
+    return chosen if isinstance(chosen, tuple) else (chosen,)
+
 
 _PROVED: set[tuple[object, ...]] = set()
 """Structures proved in this process: a sweep proves each of them once."""
@@ -106,10 +111,18 @@ class Planner:
             plan = self._plans[key] = self._make(collective, num_ranks, size_bytes, root, dims, turn, where)
         return plan
 
+    @property
+    def goes_by_hosts(self) -> bool:
+        """Whether an algorithm of the section may be another one on other hosts."""
+        return any(
+            type(one).on_hosts is not Algorithm.on_hosts or is_foreign(type(one))
+            for collective in Collective
+            for one in _each(self.config.choice(collective))
+        )
+
     def by_links(self, collective: Collective) -> bool:
         """Whether plans of a collective depend on which endpoints its group has."""
-        chosen = self.config.choice(collective)
-        return any(each.by_links() for each in (chosen if isinstance(chosen, tuple) else (chosen,)))
+        return any(each.by_links() for each in _each(self.config.choice(collective)))
 
     def with_algorithm(self, collective: str, algorithm: str | Algorithm) -> Planner:
         """A planner of the same section, where an algorithm carries a collective.

@@ -78,9 +78,10 @@ class Carrying:
                 f"{self._network_name} takes flows between endpoints, and one begins or ends at {switch}; "
                 "the networks of this process take it"
             )
-        ticket = self._driver.carry(of.job, met, src, dst, size, channel, min(of.ranks), of.num_messages)
         names = self.topology.node_names
-        return self.sim.work(ticket, (size, "bytes of", of.kind.value, "from", names[src], "to", names[dst]))
+        event = self.sim.asked((size, "bytes of", of.kind.value, "from", names[src], "to", names[dst]))
+        self._driver.carry((of.job, src, dst, channel), met, size, min(of.ranks), of.num_messages, event)
+        return event
 
     def through(self, of: Carried, met: int, position: int) -> None:
         """A rank is done with a collective now."""

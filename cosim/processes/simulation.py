@@ -14,8 +14,9 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
-from simpy.events import Event
+from simpy.events import Event, EventPriority
 
+from cosim.engine.accesses import ReachedMemory
 from cosim.engine.driven import RankDriver, driven_info
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.plans import By
@@ -39,7 +40,7 @@ from cosim.workload.millionths import scaled
 
 OWN = "processes"
 """The job whose ranks do what processes have endpoints do."""
-ENDED = 0
+ENDED = EventPriority(0)
 """SimPy's priority of what ends: before timeouts of the same time."""
 MOST_IN_VAIN = 1_000_000
 """So many steps of processes with nothing done between them, where nothing else is left: they never end."""
@@ -85,7 +86,6 @@ class Simulation(CoSimEnvironment, RankWork):
         self.known_groups: dict[int, set[tuple[int, ...]]] = defaultdict(set)
         self._processes: dict[NumberedProcess, None] = {}
         self._num_processes = self._num_asked = 0
-        self._waiting: dict[int, WorkEvent] = {}
         self._times: dict[object, int] = {}
         self._in_vain = 0
         self._seen = (-1, -1, -1)
@@ -105,11 +105,14 @@ class Simulation(CoSimEnvironment, RankWork):
         placements: Placements = lambda *_: (),
         *,
         has_priorities: bool = True,
+        remote: ReachedMemory | None = None,
     ) -> None:
         """Be that of a replay. ``held`` jobs are given ``placements``."""
+        self._remote = remote
         if held is not None:
             held.on_arrival = lambda number: self._by_number[number].arrive()
         self._replay, self._topology = replay, topology
+        self.driver: RankDriver = replay.driver
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
         self._engine = replay.engine
         self._engine.on_told = self._told
@@ -223,10 +226,12 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def work(self, ticket: int, what: tuple[object, ...]) -> WorkEvent:
         """The event of a ticket."""
-        event = self._waiting[ticket] = self._event(what)
+        event = self.asked(what)
+        self.driver.waiting[ticket] = event, None
         return event
 
-    def _event(self, what: tuple[object, ...]) -> WorkEvent:
+    def asked(self, what: tuple[object, ...]) -> WorkEvent:
+        """An event of what is asked for now."""
         process = self.active_process
         asks = process.number if isinstance(process, NumberedProcess) else -1
         self._num_asked += 1
@@ -236,17 +241,14 @@ class Simulation(CoSimEnvironment, RankWork):
         """Have an event happen now."""
         event._ok = True  # as SimPy's own events do that succeed
         event._value = Outcome(event.began_ps, int(self._now))
-        self.schedule(event, ENDED)
+        simpy.Environment.schedule(self, event, ENDED)  # now: there is no delay to look at
 
     def _told(self, rows: NDArray[Any]) -> None:
         """Have what ended happen."""
-        self.pass_to(self._engine.now_ps)
-        tickets, came = rows["ticket"].tolist(), self._replay.driver.came
-        events = []
-        for ticket in tickets:
-            if ticket >= 0:
-                events.append(self._waiting.pop(ticket))
-                came(ticket)
+        now = self._engine.now_ps
+        self.pass_to(now)
+        tickets, came = rows["ticket"].tolist(), self.driver.came
+        events = [came(ticket) for ticket in tickets if ticket >= 0]
         if len(events) > 1:
             events.sort(key=lambda one: one.order)
         for event in events:
@@ -278,16 +280,12 @@ class Simulation(CoSimEnvironment, RankWork):
     def _sim(self) -> Simulation:
         return self
 
-    @property
-    def driver(self) -> RankDriver:
-        """Who issues what ranks do."""
-        return self._replay.driver
-
     @cached_property
     def job_number(self) -> int:
         """The job that has a rank on every endpoint: there from when it is first asked for something."""
         endpoints = np.arange(self._topology.num_endpoints, dtype=np.int32)
-        return self._replay.add(driven_info(OWN, endpoints))
+        info = driven_info(OWN, endpoints)
+        return self._replay.add(info if self._remote is None else self._remote.of(info))
 
     def engine_job(self, number: int) -> ReadyJob:
         """A job of the run."""
@@ -315,20 +313,38 @@ class Simulation(CoSimEnvironment, RankWork):
         if pace is None:
             return durations
         first = self._engine.tables.rank0[job]
+        self.driver.issue()
         for at, rank in enumerate(ranks.tolist()):
             number = np.array([self._engine.columns.ranks["issued"][first + rank]], np.int64)
             own = pace.durations_ps(rank, 0, number, durations[at : at + 1])
             durations[at] = scaled(own, self._engine.slowness(first + rank))[0]
         return durations
 
-    def number_collective(self, kind: str, size: int, root: int, algorithm: By) -> int:
-        """The number of a kind, size, root and algorithm."""
-        return self._engine.tables.what(kind, size, root, algorithm)
+    def access_ps(self, size: int) -> int:
+        """How long an access to remote memory holds a device.
+
+        Raises
+        ------
+        WorkloadError
+            The scenario has no memory.
+        """
+        if self._remote is None:
+            raise WorkloadError(
+                "ranks access remote memory, but the scenario has no `memory:`",
+                hint="say how it is reached: memory: {kind: per_npu, latency: 1us, rate: 100GB/s}",
+            )
+        return self._remote.duration_ps(size)
+
+    def number_collective(
+        self, kind: str, size: int, root: int, algorithm: By, priority: int | None = None
+    ) -> int:
+        """The number of a kind, size, root, algorithm and priority."""
+        return self._engine.tables.what(kind, size, root, algorithm, priority)
 
     def event_of_job(self, job: int, what: tuple[object, ...]) -> WorkEvent:
         """An event of a job, which is looked at from now on when its iterations end."""
         self.control.watch(job)
-        return self._event(what)
+        return self.asked(what)
 
     # -- jobs and links ------------------------------------------------------------------------------
 
@@ -570,6 +586,7 @@ class Simulation(CoSimEnvironment, RankWork):
             Only processes go on.
         """
         self._in_vain = 0
+        self.driver.issue()
         before, engine = self._seen, self._engine
         self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
         if before[:2] != self._seen[:2]:
@@ -593,7 +610,8 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
-        events = [*self._waiting.values()]
+        self.driver.issue()
+        events = [event for event, _ in self.driver.waiting.values()]
         lines = [f"{job.name} {why}" for job in self._live if (why := job.why_still)]
         for event in sorted(events, key=lambda one: one.order):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from cosim.engine.driven import RankDriver
+from cosim.engine.driven import RankDriver, TransferWay
 from cosim.engine.plans import By
 from cosim.engine.programs import COLLECTIVES
 from cosim.errors import WorkloadError
@@ -17,7 +17,7 @@ from cosim.network.flows import I32
 from cosim.processes.waiting import WorkEvent
 from cosim.registry import nearest
 from cosim.units import NEVER, format_size, format_time, parse_size
-from cosim.workload.operation import OpKind
+from cosim.workload.operation import ACCESSES, OpKind
 
 if TYPE_CHECKING:
     from cosim.processes.simulation import Simulation
@@ -32,6 +32,15 @@ Ranks = int | Iterable[int]
 """A rank, or several."""
 End = int | str
 """A rank, or an endpoint by its name in the topology."""
+
+
+class HowCarried(TypedDict, total=False):
+    """What else may be said of a collective: see :meth:`RankWork.collective`."""
+
+    rank: int | None
+    algorithm: By
+    priority: int | None
+    name: str
 
 
 class RankWork(ABC):
@@ -82,8 +91,32 @@ class RankWork(ABC):
         ticket = self._driver.compute(self.job_number, numbers, durations, like)
         return self._sim.work(ticket, (name, format_time(duration), "on", _some(numbers)))
 
+    def memory(self, ranks: Ranks, access: str, size: Size, name: str = "") -> WorkEvent:
+        """Have each of some ranks ``load`` or ``store`` so many bytes in the scenario's ``memory``, which
+        times it: who comes first to a device is served first.
+
+        Raises
+        ------
+        WorkloadError
+            A rank that is not there, an access or a size that is none; or the scenario has no memory.
+        """
+        if access not in ACCESSES:
+            raise WorkloadError(f"memory has no access {access!r}; there are load and store")
+        numbers, number, name = self._array(ranks), self._size(size), name or access
+        duration = self._sim.access_ps(number)
+        like = self._driver.like(OpKind.MEMORY, name, access=access)
+        ticket = self._driver.access(self.job_number, numbers, number, duration, like)
+        return self._sim.work(ticket, (name, format_size(number), "on", _some(numbers)))
+
     def transfer(
-        self, src: End, dst: End, size: Size, *, priority: int = 0, channel: int = 0, name: str = "transfer"
+        self,
+        src: End,
+        dst: End,
+        size: Size,
+        *,
+        priority: int | None = None,
+        channel: int = 0,
+        name: str = "transfer",
     ) -> WorkEvent:
         """Send bytes from a rank to a rank or an endpoint, where nobody has to ask for them.
 
@@ -94,7 +127,7 @@ class RankWork(ABC):
         size
             Bytes.
         priority
-            0 goes first, where the network has priorities.
+            0 goes first, where the network has priorities; None: the job's.
         channel
             Messages of one (source, destination, channel) go in order.
         name
@@ -105,25 +138,36 @@ class RankWork(ABC):
         WorkloadError
             An endpoint that is not there, or a size that is none.
         """
-        seats = self._seats
-        rank = src if type(src) is int and 0 <= src < len(seats) else self._rank(src)
-        if type(dst) is int and 0 <= dst < len(seats):
-            endpoint, peer = seats[dst], dst
-        else:
-            endpoint, peer = self._endpoint(dst)
+        said = src, dst, channel, priority, name
+        try:
+            way = self._ways[said]
+        except KeyError:
+            way = self._ways[said] = self._way(*said)
+        except TypeError:  # an array with one number is one, too
+            way = self._way(*said)
         number = size if type(size) is int and 0 <= size < NEVER else self._size(size)
-        if priority < 0 or not 0 <= channel < MOST_CHANNELS:
+        sim = self._sim
+        event = sim.asked((name, number, "bytes from", src, "to", dst))
+        sim.driver.transfer(way, number, event)
+        return event
+
+    @cached_property
+    def _ways(self) -> dict[tuple[End, End, int, int | None, str], TransferWay]:
+        """Those of transfers so far, by what was said."""
+        return {}
+
+    def _way(self, src: End, dst: End, channel: int, priority: int | None, name: str) -> TransferWay:
+        rank = self._rank(src)
+        endpoint, peer = self._endpoint(dst)
+        if (priority or 0) < 0 or not 0 <= channel < MOST_CHANNELS:
             raise WorkloadError(
                 f"{name}: priority {priority} and channel {channel} are 0 or more, and channels below "
                 f"{MOST_CHANNELS:,}"
             )
-        sim = self._sim
-        driver = sim.driver
-        like = driver.like(OpKind.SEND, name, "", None, 0, channel)
-        ticket = driver.transfer(
-            self.job_number, rank, seats[rank], endpoint, number, channel, priority, like, peer
+        like = self._driver.like(OpKind.SEND, name, channel=channel)
+        return self._driver.way(
+            self.job_number, rank, self._seats[rank], endpoint, channel, priority, like, peer
         )
-        return sim.work(ticket, (name, number, "bytes from", src, "to", dst))
 
     def send(
         self, src: int, dst: int, size: Size, *, tag: int = 0, channel: int = 0, name: str = "send"
@@ -155,52 +199,34 @@ class RankWork(ABC):
             raise WorkloadError(f"{name}: rank {rank} has no peer but itself")
         driver = self._driver
         like = driver.like(OpKind.SEND if sends else OpKind.RECV, name, channel=channel)
-        ticket = driver.message(self.job_number, rank, other, number, tag, like, sends=sends)
         word = "to" if sends else "from"
-        return self._sim.work(ticket, (name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
+        event = self._sim.asked((name, number, "bytes of rank", rank, word, "rank", other, "tag", tag))
+        driver.message(self.job_number, rank, other, number, tag, like, event, sends=sends)
+        return event
 
-    def all_reduce(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
-    ) -> WorkEvent:
+    def all_reduce(self, ranks: Ranks, size: Size, **more: Unpack[HowCarried]) -> WorkEvent:
         """See :meth:`collective`."""
-        return self.collective("all_reduce", ranks, size, rank=rank, algorithm=algorithm, name=name)
+        return self.collective("all_reduce", ranks, size, **more)
 
-    def all_gather(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
-    ) -> WorkEvent:
+    def all_gather(self, ranks: Ranks, size: Size, **more: Unpack[HowCarried]) -> WorkEvent:
         """See :meth:`collective`."""
-        return self.collective("all_gather", ranks, size, rank=rank, algorithm=algorithm, name=name)
+        return self.collective("all_gather", ranks, size, **more)
 
-    def reduce_scatter(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
-    ) -> WorkEvent:
+    def reduce_scatter(self, ranks: Ranks, size: Size, **more: Unpack[HowCarried]) -> WorkEvent:
         """See :meth:`collective`."""
-        return self.collective("reduce_scatter", ranks, size, rank=rank, algorithm=algorithm, name=name)
+        return self.collective("reduce_scatter", ranks, size, **more)
 
-    def all_to_all(
-        self, ranks: Ranks, size: Size, *, rank: int | None = None, algorithm: By = "", name: str = ""
-    ) -> WorkEvent:
+    def all_to_all(self, ranks: Ranks, size: Size, **more: Unpack[HowCarried]) -> WorkEvent:
         """See :meth:`collective`."""
-        return self.collective("all_to_all", ranks, size, rank=rank, algorithm=algorithm, name=name)
+        return self.collective("all_to_all", ranks, size, **more)
 
-    def broadcast(
-        self,
-        ranks: Ranks,
-        size: Size,
-        *,
-        root: int = 0,
-        rank: int | None = None,
-        algorithm: By = "",
-        name: str = "",
-    ) -> WorkEvent:
+    def broadcast(self, ranks: Ranks, size: Size, *, root: int = 0, **more: Unpack[HowCarried]) -> WorkEvent:
         """See :meth:`collective`; ``root`` is a position among the ranks."""
-        return self.collective("broadcast", ranks, size, root=root, rank=rank, algorithm=algorithm, name=name)
+        return self.collective("broadcast", ranks, size, root=root, **more)
 
-    def barrier(
-        self, ranks: Ranks, *, rank: int | None = None, algorithm: By = "", name: str = ""
-    ) -> WorkEvent:
+    def barrier(self, ranks: Ranks, **more: Unpack[HowCarried]) -> WorkEvent:
         """See :meth:`collective`."""
-        return self.collective("barrier", ranks, 0, rank=rank, algorithm=algorithm, name=name)
+        return self.collective("barrier", ranks, 0, **more)
 
     def collective(
         self,
@@ -211,6 +237,7 @@ class RankWork(ABC):
         root: int = 0,
         rank: int | None = None,
         algorithm: By = "",
+        priority: int | None = None,
         name: str = "",
     ) -> WorkEvent:
         """Have a group of ranks carry out a collective.
@@ -229,6 +256,8 @@ class RankWork(ABC):
             The one that comes now; the event is its own. None: all come.
         algorithm
             What carries it: a name, or an :class:`cosim.plugins.Algorithm`; empty: as the scenario says.
+        priority
+            Of its messages: 0 goes first, where the network has priorities; None: the job's.
         name
             What the page calls it; empty: as its kind.
 
@@ -249,8 +278,10 @@ class RankWork(ABC):
             position = group.index(rank)
         name = name or kind
         like = self._driver.like(OpKind.COLLECTIVE, name, kind, group, root)
-        what = self._sim.number_collective(kind, number, root, algorithm)
-        ticket = self._driver.collective(self.job_number, group, position, what, number, like)
+        if priority is not None and priority < 0:
+            raise WorkloadError(f"{kind}: priority {priority} is 0 or more")
+        what = self._sim.number_collective(kind, number, root, algorithm, priority)
+        ticket = self._driver.collective(self.job_number, group, position, what, number, like, priority)
         here = group if rank is None else (rank,)
         return self._sim.work(ticket, (name, format_size(number), "of", _some(group), "on", _some(here)))
 

@@ -98,8 +98,8 @@ class ClientSession:
             raise ProtocolError(f"{self.name} answered Open with {answer.WhichOneof('response')}")
         return answer.opened
 
-    def exchange(self, parts: Sequence[bytes]) -> tuple[list[bytes], list[pb.Advanced]]:
-        """Send an advance and wait for all parts of its answer, as they came and read.
+    def exchange(self, parts: Sequence[bytes]) -> list[pb.Advanced]:
+        """Send an advance and wait for all parts of its answer.
 
         Raises
         ------
@@ -112,15 +112,14 @@ class ClientSession:
         # numbers.
         for part in parts:
             connection.send(numbered(part, sequence))
-        raw: list[bytes] = []
         answers: list[pb.Advanced] = []
         while True:
             try:
-                raw.append(self._receive())
+                raw = self._receive()
             except KeyboardInterrupt:
                 self._cancel(sequence)
                 raise
-            response = self._read(raw[-1])
+            response = self._read(raw)
             # An answer to another advance must not be taken for this one's.
             if not response.HasField("advanced") or response.advanced.sequence != sequence:
                 raise ProtocolError(
@@ -129,7 +128,7 @@ class ClientSession:
                 )
             answers.append(response.advanced)
             if not response.advanced.more:
-                return raw, answers
+                return answers
 
     def ask(self, request: pb.SessionRequest) -> pb.SessionResponse:
         """Send what leaves the session as it is, and wait for the answer."""

@@ -82,12 +82,12 @@ class PartialGroup:
         Ascending. ``started`` are given flows; those that the network knows don't count.
         """
         # What was found holds until something completes or starts: nothing else makes a flow unsafe.
-        fresh = started[~self.knows(started)]
-        if len(fresh):
+        new_starts = started[~self.knows(started)]
+        if len(new_starts):
             self._required = None
         if self._required is not None:
             return self._required
-        table, found = self.group.table, np.unique(fresh)
+        table, found = self.group.table, np.unique(new_starts)
         top = max(self.high, int(found[-1]) + 1 if len(found) else 0)
         # A flow that must be given is known from then on, and may so expose others that waited for it.
         while True:
@@ -114,7 +114,7 @@ class PartialGroup:
                 break
             found = np.union1d(found, exposed)
             top = max(top, int(found[-1]) + 1)
-        self._required = found if not len(fresh) else None
+        self._required = found if not len(new_starts) else None
         return found
 
     def ahead(self, required: I64, count: int) -> I64:

@@ -18,7 +18,7 @@ from cosim.protocol.advance_parts import advance_parts
 from cosim.protocol.client_session import ClientSession
 from cosim.protocol.digest import Digest
 from cosim.protocol.launcher import ServerProcess
-from cosim.protocol.replay_log import LoggedAdvance, LogReader, LogWriter, RecordKind
+from cosim.protocol.replay_log import LoggedAdvance, LogReader, LogWriter
 from cosim.protocol.replay_plan import ReplayPlan, as_recorded, few_advances
 from cosim.protocol.settings import FailurePolicy, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
@@ -57,6 +57,11 @@ class RecoveringSession:
     def process(self) -> ServerProcess | None:
         """The server, where it was started here."""
         return self._session.process
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a server gives the answers, and not a log: that keeps a digest of many answers only."""
+        return self._recorded is None
 
     @property
     def kept(self) -> bool:
@@ -130,18 +135,24 @@ class RecoveringSession:
             if recorded is not None:
                 return recorded
         assert self._writer is not None
-        # The request is on disk before the server has it: an answer can so never be ahead of the log.
-        self._writer.write(RecordKind.REQUEST, parts)
         while True:
             try:
-                raw, answers = self._session.exchange(parts)
+                answers = self._session.exchange(parts)
             except ServerDiedError as error:
                 self._recover(error)  # the log ends before this advance: it is asked again
                 continue
-            self._writer.write(RecordKind.ANSWER, raw)
+            self._log(parts, answers)
             # Deaths for one advance: a server that gets further may die as often as it likes.
             self._in_a_row = 0
             return answers
+
+    def _log(self, parts: Sequence[bytes], answers: Sequence[pb.Advanced]) -> None:
+        writer = self._writer
+        assert writer is not None
+        if not writer.ended:
+            writer.advance(parts, answers)
+            if writer.ended:
+                _say("%s; if the server dies, the run can't go on by itself", writer.ended)
 
     def ask(self, request: pb.SessionRequest) -> pb.SessionResponse:
         """Anything that leaves the session as it is."""
@@ -170,7 +181,7 @@ class RecoveringSession:
         answer = self.ask(request)
         if self.kept:  # else nothing ever goes on from the log but a server, which is not asked again
             assert self._writer is not None
-            self._writer.write(RecordKind.SAMPLE, [answer.SerializeToString()])
+            self._writer.sample(answer.SerializeToString())
         return answer
 
     def close(self) -> None:
@@ -220,6 +231,10 @@ class RecoveringSession:
             why = "recovery is off"
         elif described is not None and not described.deterministic:
             why = "it is not deterministic, so a replay could come to something else"
+        if self._writer is not None:
+            self._writer.flush()
+            if self._writer.ended:
+                why = why or self._writer.ended
         self.deaths += 1
         self._in_a_row += 1
         if not why and self._in_a_row > self._policy.most_deaths:
@@ -266,7 +281,7 @@ class RecoveringSession:
             horizon = one.horizon_ps
             while True:
                 parts = advance_parts(paths, flows, starts, horizon, budget, self.most_bytes, changes=changes)
-                _, answers = self._session.exchange(parts)
+                answers = self._session.exchange(parts)
                 self.replays += 1
                 came = sum(len(answer.id) for answer in answers)
                 moved = came or answers[-1].granted_ps > granted or flows is not None or starts is not None

@@ -1,14 +1,20 @@
 """The injection log: what a session was given and answered, on disk as it grows.
 
-A file of records, only ever appended to: length (u32), CRC-32 of what follows (u32), kind (u8), content. A
-record is handed to the operating system as one write, before the request goes out and after the answer came
-in: it survives the death of this process at any moment. :meth:`LogWriter.sync` (at the start, every
-``sync_every_s`` and at the end) also has the disk write it, so that a power cut costs at most that much. What
-a death cut short at the end is noticed by its length or its CRC, and dropped.
+A file of records, only ever appended to: length (u32), CRC-32 of what follows (u32), kind (u8), content.
+After what the server said of itself and how it was opened, each record is a *block* of whole exchanges. It is
+written when they have :data:`BLOCK_BYTES`, or after ``sync_every_s``, in one write. A process that dies so
+loses the last exchanges, and what a death cut short is noticed by its length or its CRC, and dropped. Neither
+matters: a simulator whose run can go on is deterministic, and answers the same when it is asked again.
 
 An *exchange* is the requests of one advance and the parts of its answer; with what the network was looked at
 for before it, which changes nothing there, so that a replay leaves it out. Requests are kept without their
-sequence numbers, which belong to one stream; a log goes on over several.
+sequence numbers, which belong to one stream; a log goes on over several. Of a block's answers only the last
+has its digest, and none how long it took.
+
+Exchanges of a loop are alike: messages of one length differ from the one before in a few bytes. A block has
+those differences, byte by byte of all messages of one length, which zlib makes 0.1 to 40 bytes an exchange.
+A log takes :data:`MOST_BYTES` at most. Then, or where the disk is full, it ends: its beginning stays good to
+go on from, and only a server that dies can't be replaced any more.
 """
 
 from __future__ import annotations
@@ -18,16 +24,26 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cosim.errors import InputError, Location
+from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _HEAD = struct.Struct("<IIB")
-_MAGIC = b"cosim injection log 1\n"
-_LONGEST = 1 << 30  # bytes of a record: far above any message that both sides take
+_MAGIC = b"cosim injection log 2\n"
+_LONGEST = 1 << 30  # bytes of a record, and of a block unpacked: far above any message that both sides take
+BLOCK_BYTES = 1 << 20
+"""Of exchanges in memory, before they become a block."""
+MOST_BYTES = 1 << 30
+"""Of a log: some hundred million messages of a loop."""
 
 
 class RecordKind(IntEnum):
@@ -35,21 +51,19 @@ class RecordKind(IntEnum):
 
     DESCRIBED = 1
     OPEN = 2
-    REQUEST = 3
-    ANSWER = 4
-    SAMPLE = 5
+    BLOCK = 3
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedAdvance:
-    """The requests of one advance, the parts of its answer, where its records end in the file, and the
-    answers to what was looked at before it.
+    """The requests of one advance, the parts of its answer, and the answers to what was looked at before it.
+    ``end`` is where its block ends in the file.
     """
 
     requests: tuple[bytes, ...]
     answers: tuple[bytes, ...]
-    end: int
     samples: tuple[bytes, ...] = ()
+    end: int = 0
 
 
 def frame(kind: int, content: bytes) -> bytes:
@@ -72,15 +86,69 @@ def frames(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
         yield kind, content, at
 
 
+def pack(exchanges: Sequence[LoggedAdvance]) -> bytes:
+    """A block's content."""
+    columns = [np.array([len(exchanges)], np.uint32).tobytes()]
+    for lists in ([getattr(one, name) for one in exchanges] for name in ("requests", "answers", "samples")):
+        alike: dict[int, list[bytes]] = {}
+        for message in chain.from_iterable(lists):
+            alike.setdefault(len(message), []).append(message)
+        lengths = [len(message) for message in chain.from_iterable(lists)]
+        columns += [np.array(one, np.uint32).tobytes() for one in ([len(one) for one in lists], lengths)]
+        for length, messages in sorted(alike.items()):
+            rows = np.frombuffer(b"".join(messages), np.uint8).reshape(len(messages), length)
+            columns.append(np.diff(rows, axis=0, prepend=np.zeros((1, length), np.uint8)).T.tobytes())
+    return zlib.compress(b"".join(columns))
+
+
+def unpack(content: bytes, end: int) -> list[LoggedAdvance]:
+    """The exchanges of a block that ends there in its file.
+
+    Raises
+    ------
+    ValueError, zlib.error
+        It isn't a block's content.
+    """
+    whole, at = zlib.decompressobj().decompress(content, _LONGEST), 0
+
+    def take(count: int, kind: type[np.generic]) -> NDArray[Any]:
+        nonlocal at
+        found = np.frombuffer(whole, kind, count, at)
+        at += found.nbytes
+        return found
+
+    (count,) = take(1, np.uint32).tolist()
+    fields = []
+    for _ in range(3):
+        counts = take(count, np.uint32)
+        lengths = take(int(counts.sum()), np.uint32)
+        messages = [b""] * len(lengths)
+        for length in np.unique(lengths).tolist():
+            mine = np.flatnonzero(lengths == length).tolist()
+            changes = take(len(mine) * length, np.uint8).reshape(length, len(mine))
+            rows = np.cumsum(changes, axis=1, dtype=np.uint8).T.tobytes()
+            for row, place in enumerate(mine):
+                messages[place] = rows[row * length : (row + 1) * length]
+        ends = np.cumsum(counts).tolist()
+        fields.append([tuple(messages[low:high]) for low, high in zip([0, *ends], ends, strict=False)])
+    return [LoggedAdvance(*lists, end=end) for lists in zip(*fields, strict=True)]
+
+
 class LogWriter:
-    """A log being written. Start one with :meth:`create`, go on with one with :meth:`resume`."""
+    """A log being written. Start one with :meth:`create`, go on with one with :meth:`resume`.
+
+    ``ended``: why no more is written, or nothing.
+    """
 
     def __init__(self, path: Path, file: BinaryIO, sync_every_s: float) -> None:
         self.path = path
+        self.ended = ""
         self._file = file
-        self._fd = file.fileno()
         self._every = sync_every_s
         self._synced = time.monotonic()
+        self._kept: list[LoggedAdvance] = []
+        self._samples: list[bytes] = []
+        self._bytes = 0
 
     @classmethod
     def create(cls, path: Path, described: bytes, opened: bytes, sync_every_s: float = 5.0) -> LogWriter:
@@ -94,48 +162,87 @@ class LogWriter:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             writer = cls(path, path.open("wb", buffering=0), sync_every_s)
+            head = _MAGIC + frame(RecordKind.DESCRIBED, described) + frame(RecordKind.OPEN, opened)
+            writer._write(head)
+            os.fsync(writer._file.fileno())
         except OSError as error:
             raise InputError(f"can't write the log: {error}", location=Location(str(path))) from error
-        writer._write(_MAGIC + frame(RecordKind.DESCRIBED, described) + frame(RecordKind.OPEN, opened))
-        writer.sync()
         return writer
 
     @classmethod
     def resume(cls, path: Path, end: int, sync_every_s: float = 5.0) -> LogWriter:
-        """Go on with a log after its last whole exchange; what follows that is dropped."""
+        """Go on with a log after its last whole block; what follows that is dropped."""
         file = path.open("r+b", buffering=0)
         file.truncate(end)
         file.seek(end)
         return cls(path, file, sync_every_s)
 
-    def write(self, kind: RecordKind, parts: Sequence[bytes]) -> None:
-        """Append records of one kind."""
-        self._write(frame(kind, parts[0]) if len(parts) == 1 else b"".join(frame(kind, p) for p in parts))
-        if time.monotonic() - self._synced > self._every:
-            self.sync()
+    def advance(self, requests: Sequence[bytes], answers: Sequence[pb.Advanced]) -> None:
+        """Keep an exchange."""
+        if self.ended:
+            return
+        raw = [_without_times(one, last=False) for one in answers]
+        self._kept.append(LoggedAdvance(tuple(requests), tuple(raw), tuple(self._samples)))
+        self._last = answers[-1]
+        self._bytes += sum(map(len, chain(requests, raw, self._samples)))
+        self._samples = []
+        if self._bytes >= BLOCK_BYTES or time.monotonic() - self._synced > self._every:
+            self.flush()
+
+    def sample(self, answer: bytes) -> None:
+        """Keep what the network was looked at for before the next exchange."""
+        self._samples.append(answer)
+
+    def flush(self) -> None:
+        """Make a block of what is kept; where that can't be written, or is too much, the log ends."""
+        if self.ended or not self._kept:
+            return
+        last = self._kept.pop()
+        answers = *last.answers[:-1], _without_times(self._last, last=True)
+        content = frame(RecordKind.BLOCK, pack([*self._kept, replace(last, answers=answers)]))
+        self._kept, self._bytes = [], 0
+        before = self._file.tell()
+        try:
+            if before + len(content) > MOST_BYTES:
+                raise OSError(f"it holds {MOST_BYTES >> 20} MiB")
+            self._write(content)
+            if time.monotonic() - self._synced > self._every:
+                self.sync()
+        except OSError as error:
+            self.ended = f"its log {self.path} has ended: {error.strerror or error}"
+            with suppress(OSError):
+                self._file.truncate(before)
 
     def _write(self, data: bytes) -> None:
-        try:
-            # One call, without a buffer: after a kill the log ends within one record, which is then dropped.
-            done = os.write(self._fd, data)
-            while done < len(data):
-                done += os.write(self._fd, data[done:])
-        except OSError as error:
-            raise InputError(f"can't write the log: {error}", location=Location(str(self.path))) from error
+        # One call, without a buffer: after a kill the log ends within one record, which is then dropped.
+        done = 0
+        while done < len(data):
+            done += self._file.write(data[done:]) or 0
 
     def sync(self) -> None:
         """Have the disk write it."""
-        os.fsync(self._fd)
+        os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
     def close(self, *, remove: bool = False) -> None:
         """Stop writing; may be called twice."""
         if not self._file.closed:
             if not remove:
-                self.sync()
+                self.flush()
+                with suppress(OSError):
+                    self.sync()
             self._file.close()
         if remove:
             self.path.unlink(missing_ok=True)
+
+
+def _without_times(answer: pb.Advanced, *, last: bool) -> bytes:
+    """A serialized answer, without how long it took; ``last``: with its digest."""
+    kept = pb.Advanced()
+    kept.CopyFrom(answer)
+    for name in ("simulator_ns", "server_ns", *(() if last else ("digest",))):
+        kept.ClearField(name)
+    return pb.SessionResponse(advanced=kept).SerializeToString()
 
 
 class LogReader:
@@ -155,34 +262,22 @@ class LogReader:
         except OSError as error:
             raise InputError(f"can't read the log: {error}", location=Location(str(path))) from error
         if not good or [kind for kind, _ in head] != [RecordKind.DESCRIBED, RecordKind.OPEN]:
-            raise InputError("not the injection log of a session", location=Location(str(path)))
+            raise InputError(
+                "not the injection log of a session, or one of another version of cosim",
+                location=Location(str(path)),
+            )
         self.described, self.opened = (content for _, content in head)
         self.end = self._begin
 
     def exchanges(self) -> Iterator[LoggedAdvance]:
-        """Every whole exchange, in order; ``end`` is where the last one read ends."""
-        requests: list[bytes] = []
-        answers: list[bytes] = []
-        samples: list[bytes] = []
+        """Every exchange of every whole block, in order; ``end`` is where the last one read ends."""
         self.end = self._begin
         with self.path.open("rb") as file:
             file.seek(self._begin)
-            for kind, content, end in frames(file):
-                if kind == RecordKind.REQUEST:
-                    if answers:  # an answer that broke off: its advance was sent again
-                        requests, answers = [], []
-                    requests.append(content)
-                elif kind == RecordKind.ANSWER:
-                    answers.append(content)
-                    if not _has_more(content):
-                        self.end = end
-                        yield LoggedAdvance(tuple(requests), tuple(answers), end, tuple(samples))
-                        requests, answers, samples = [], [], []
-                elif kind == RecordKind.SAMPLE:
-                    samples.append(content)
-
-
-def _has_more(answer: bytes) -> bool:
-    from cosim.protocol.v1 import network_simulator_pb2 as pb
-
-    return bool(pb.SessionResponse.FromString(answer).advanced.more)
+            for _, content, end in frames(file):
+                try:
+                    found = unpack(content, end)
+                except (ValueError, zlib.error):
+                    return
+                self.end = end
+                yield from found

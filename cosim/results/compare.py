@@ -16,7 +16,7 @@ import numpy as np
 
 from cosim.results.certainty import faster
 from cosim.results.collectives import CollectiveSummary
-from cosim.results.differences import Said, Told, differences
+from cosim.results.differences import Explanation, RunFacts, differences
 from cosim.results.path_parts import path_parts
 from cosim.results.render.page import Page
 from cosim.results.store import run_columns
@@ -109,7 +109,7 @@ class Comparison:
     settings: tuple[Setting, ...] | None
     rows: tuple[Row, ...]
     faster: tuple[tuple[str, float], ...] = ()
-    said: Said | None = None
+    said: Explanation | None = None
     doubtful: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -221,19 +221,19 @@ def _parts(run: Summary | ComparableRun) -> tuple[Summary, Any]:
     return (run, None) if isinstance(run, Summary) else (run.summary, run.settings)
 
 
-def _told(run: Summary | ComparableRun) -> Told:
+def _told(run: Summary | ComparableRun) -> RunFacts:
     """What a run tells in words; of a summary alone the busiest links, and no path."""
     summary = _parts(run)[0]
     columns = _columns(run)
     if columns is None:
         links = {link.name: link.utilisation for link in summary.links}
-        return Told(summary, {}, links, {})
+        return RunFacts(summary, {}, links, {})
     paths = {job.name: path_parts(columns, number) for number, job in enumerate(summary.jobs)}
     nodes, src, dst = columns["node_name"].tolist(), columns["link_src"], columns["link_dst"]
     names = [f"{nodes[a]} -> {nodes[b]}" for a, b in zip(src.tolist(), dst.tolist(), strict=True)]
     busy = columns["link_busy_ps"].sum(axis=0) / max(summary.end_ps, 1)
     shared = {names[link]: users for link, users in _shared(columns, summary).items()}
-    return Told(summary, paths, dict(zip(names, busy.tolist(), strict=True)), shared)
+    return RunFacts(summary, paths, dict(zip(names, busy.tolist(), strict=True)), shared)
 
 
 def _columns(run: Summary | ComparableRun) -> Mapping[str, Array] | None:

@@ -81,7 +81,7 @@ def reasons(done: SearchRun) -> dict[tuple[str, ...], str]:
     for labels, bounds in done.untried:
         name = done.objectives[0]
         bound = bounds[name]
-        said = f"at best {QUANTITIES[name].show(bound)}" if bound == bound else "no bound is known"
+        said = f"at best {QUANTITIES[name].unit.show(bound)}" if bound == bound else "no bound is known"
         found[labels] = f"not run: {said}"
     return found
 

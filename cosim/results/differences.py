@@ -26,7 +26,7 @@ _SMALL = 0.005
 
 
 @dataclass(frozen=True)
-class Said:
+class Explanation:
     """One sentence, and lines that say more."""
 
     sentence: str
@@ -34,7 +34,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunFacts:
     """What a run tells: of each job by name what its critical path is made of, how busy links were, and
     which jobs used those that several did.
     """
@@ -45,7 +45,7 @@ class Told:
     shared: Mapping[str, Sequence[str]]
 
 
-def differences(a: Told, b: Told) -> Said:
+def differences(a: RunFacts, b: RunFacts) -> Explanation:
     """In words what b has that a had not."""
     jobs = {job.name: job for job in a.summary.jobs}
     sentences, lines = [], list[str]()
@@ -60,7 +60,7 @@ def differences(a: Told, b: Told) -> Said:
         prefix = f"{job.name}: " if len(b.summary.jobs) > 1 else ""
         lines += [f"{prefix}{change}" for change in big[:_MOST_PARTS]]
     lines += _links(a, b)
-    return Said(" ".join(sentences) or "The runs have no job in common.", tuple(lines))
+    return Explanation(" ".join(sentences) or "The runs have no job in common.", tuple(lines))
 
 
 def _sentence(name: str, one: int, other: int, changes: Sequence[_Change]) -> str:
@@ -114,7 +114,7 @@ def _changes(a: Sequence[PathPart], b: Sequence[PathPart]) -> list[_Change]:
     return sorted(changes, key=lambda change: (-abs(change.by_ps), change.kind, change.what))
 
 
-def _links(a: Told, b: Told) -> list[str]:
+def _links(a: RunFacts, b: RunFacts) -> list[str]:
     """Of the busiest links of either run those whose use changed most, the shared ones first."""
     names = dict.fromkeys(link.name for run in (a, b) for link in run.summary.links)
     both = [(b.links[name] - a.links[name], name) for name in names if name in a.links and name in b.links]

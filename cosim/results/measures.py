@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,55 +11,117 @@ from cosim.errors import InputError
 from cosim.results.queues import QueueSummary
 from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, Summary
-from cosim.units import PS_PER_S, format_rate, format_time
+from cosim.units import PS_PER_S, format_rate, format_time, parse_rate, parse_size, parse_time
 
 LAST = 10
 """Iterations that ``last_iterations`` looks at: where jobs have settled."""
 
-Unit = Literal["time", "bytes", "count", "share", "ratio"]
 Alone = Mapping[str, float]
 """Mean iteration of each job by itself, picoseconds."""
 
 
 @dataclass(frozen=True)
-class Measure:
-    """How a number is made, what it is in, and whether less is better."""
+class MeasureUnit:
+    """What numbers of a kind are in.
+
+    Attributes
+    ----------
+    suffix
+        Of a column's name.
+    symbol, per
+        In figures and their CSV, and what a value is divided by to be in it.
+    show
+        A value with its unit, for people.
+    read
+        A value as a person writes it. Raises ValueError.
+    """
+
+    suffix: str
+    symbol: str
+    per: float
+    show: Callable[[float], str]
+    read: Callable[[str | float], float]
+
+
+def read_number(value: str | float) -> float:
+    """A number, also as ``10M``, ``1.5k``.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if isinstance(value, bool):
+        raise ValueError(f"{str(value).lower()} is not a number")
+    text = str(value).strip().removesuffix("$").strip()
+    scale = {"k": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
+    try:
+        return float(text if scale == 1.0 else text[:-1]) * scale
+    except ValueError:
+        raise ValueError(f"{value!r} is not a number; write 10e6, or 10M") from None
+
+
+def _short(value: float, unit: str) -> str:
+    for letter, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= scale:
+            return f"{value / scale:.4g} {letter}{unit}"
+    return f"{value:.4g} {unit}".rstrip()
+
+
+def _in(symbol: str, suffix: str) -> MeasureUnit:
+    return MeasureUnit(suffix, symbol, 1.0, lambda value: _short(value, symbol), read_number)
+
+
+UNITS = {
+    "time": MeasureUnit(
+        "_ps", "ms", 1e9, lambda value: format_time(round(value)), lambda value: float(parse_time(value))
+    ),
+    "bytes": MeasureUnit(
+        "_bytes",
+        "kB",
+        1e3,
+        lambda value: format_rate(value).replace("bps", "B"),  # in decimal units, whole or not
+        lambda value: float(parse_size(value)),
+    ),
+    "rate": MeasureUnit("_bps", "Gbps", 1e9, format_rate, parse_rate),
+    "count": MeasureUnit("", "", 1.0, lambda value: f"{value:,.0f}", read_number),
+    "share": MeasureUnit("", "", 1.0, lambda value: f"{100 * value:.1f} %", read_number),
+    "ratio": MeasureUnit("", "", 1.0, lambda value: f"{value:.3f}", read_number),
+    "dollars": _in("$", "_usd"),
+    "watts": _in("W", "_watts"),
+    "joules": _in("J", "_joules"),
+    "tokens/s": _in("tokens/s", ""),
+    "tokens/s/$": _in("tokens/s/$", ""),
+    "tokens/J": _in("tokens/J", ""),
+}
+"""By name. Names of measures in tokens say their unit themselves."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a number is, what it is in (of :data:`UNITS`), and whether less is better."""
 
     text: str
-    unit: Unit
+    kind: str
+    less_is_better: bool = field(default=True, kw_only=True)
+
+    @property
+    def unit(self) -> MeasureUnit:
+        """Of the number."""
+        return UNITS[self.kind]
+
+    @property
+    def sign(self) -> int:
+        """1 where less is better, else -1."""
+        return 1 if self.less_is_better else -1
+
+
+@dataclass(frozen=True)
+class Measure(Measured):
+    """A number of a run, and how it is made of its summary."""
+
     of: Callable[[Summary, Alone], float]
-    less_is_better: bool = True
     needs_alone: bool = False
-
-    def column(self, name: str) -> str:
-        """The measure's name as a column of a table, its unit in it."""
-        suffix = {"time": "_ps", "bytes": "_bytes"}.get(self.unit, "")
-        return name + suffix
-
-    @property
-    def per(self) -> float:
-        """What a value is divided by to be in ``symbol``, for figures and their CSV."""
-        return {"time": 1e9, "bytes": 1e3}.get(self.unit, 1.0)
-
-    @property
-    def symbol(self) -> str:
-        """Milliseconds, kilobytes, or nothing."""
-        return {"time": "ms", "bytes": "kB"}.get(self.unit, "")
-
-
-def show_value(measure: str, value: float) -> str:
-    """With its unit, for people; bytes in decimal units, whole or not."""
-    match MEASURES[measure].unit:
-        case "time":
-            return format_time(round(value))
-        case "bytes":
-            return format_rate(value).replace("bps", "B")
-        case "count":
-            return f"{value:,.0f}"
-        case "share":
-            return f"{100 * value:.1f} %"
-        case _:
-            return f"{value:.3f}"
 
 
 def slowdown(job: JobSummary, alone: Alone) -> float:
@@ -129,7 +190,7 @@ def _queue(what: str) -> Callable[[Summary, Alone], float]:
     def of(summary: Summary, _: Alone) -> float:
         if summary.queues is None:
             raise InputError(
-                f"the network {summary.network} reports no queues, so {what} can't be measured",
+                f"the network {summary.network} reports no queues, so none of their measures is known",
                 hint="congestion and ns3 do",
             )
         value: float = getattr(summary.queues, what)
@@ -177,7 +238,10 @@ MEASURES: dict[str, Measure] = {
     "first_token": Measure("time to a request's first token", "time", _answers("first_token_ps")),
     "further_token": Measure("what each further token takes", "time", _answers("further_token_ps")),
     "tokens_per_s": Measure(
-        "tokens that all jobs train on or answer in a mean iteration, a second", "count", _tokens_per_s, False
+        "tokens that all jobs train on or answer in a mean iteration, a second",
+        "tokens/s",
+        _tokens_per_s,
+        less_is_better=False,
     ),
     "last_iterations": Measure(f"mean of the last {LAST} iterations, mean over jobs", "time", _last),
     "slowest": Measure("mean iteration of the slowest job", "time", _slowest),
@@ -198,7 +262,10 @@ MEASURES: dict[str, Measure] = {
         lambda s, _: float(np.mean([*s.scheduling.waited_ps.values()])) if s.scheduling else 0.0,
     ),
     "gpu_utilisation": Measure(
-        "GPUs that compute, of all endpoints, mean over the run", "share", _gpu_utilisation, False
+        "GPUs that compute, of all endpoints, mean over the run",
+        "share",
+        _gpu_utilisation,
+        less_is_better=False,
     ),
     "exposed": Measure(
         "exposed communication, share of the jobs' time",
@@ -229,6 +296,10 @@ MEASURES: dict[str, Measure] = {
         needs_alone=True,
     ),
     "fairness": Measure(
-        "Jain's index of the jobs' speeds, each over its speed by itself", "ratio", _fairness, False, True
+        "Jain's index of the jobs' speeds, each over its speed by itself",
+        "ratio",
+        _fairness,
+        True,
+        less_is_better=False,
     ),
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cosim.results.measures import MEASURES, show_value
-from cosim.units import PS_PER_S, format_rate, format_size, parse_rate, parse_size, parse_time
+from cosim.registry import nearest
+from cosim.results.measures import MEASURES, Measured
+from cosim.units import PS_PER_S
 
 
 @dataclass(frozen=True)
@@ -39,54 +40,16 @@ class DesignFacts:
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """A number of a design, for people and for comparing.
+class Quantity(Measured):
+    """A number of a design.
 
     ``of`` takes the facts, and the mean over seeds of the measure ``needs`` (0 where it needs none), in which
     it is monotone: so a bound of the one is a bound of the other. ``facts`` are those that it needs.
     """
 
-    text: str
-    show: Callable[[float], str]
-    read: Callable[[str | float], float]
     of: Callable[[DesignFacts, float], float]
     needs: str = ""
     facts: tuple[str, ...] = ()
-    less_is_better: bool = True
-
-    @property
-    def sign(self) -> int:
-        """1 where less is better, else -1."""
-        return 1 if self.less_is_better else -1
-
-
-def read_number(value: str | float) -> float:
-    """A number, also as ``10M``, ``1.5k``.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    """
-    if isinstance(value, bool):
-        raise ValueError(f"{str(value).lower()} is not a number")
-    text = str(value).strip().removesuffix("$").strip()
-    scale = {"k": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:], 1.0)
-    try:
-        return float(text if scale == 1.0 else text[:-1]) * scale
-    except ValueError:
-        raise ValueError(f"{value!r} is not a number; write 10e6, or 10M") from None
-
-
-def _short(value: float, unit: str) -> str:
-    for letter, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(value) >= scale:
-            return f"{value / scale:.4g} {letter}{unit}"
-    return f"{value:.4g} {unit}".rstrip()
-
-
-def _in(unit: str) -> Callable[[float], str]:
-    return lambda value: _short(value, unit)
 
 
 def _seconds(iteration_ps: float) -> float:
@@ -97,25 +60,15 @@ def _per(amount: float, cost: float) -> float:
     return amount / cost if cost else 0.0
 
 
-def _fact(
-    name: str,
-    text: str,
-    show: Callable[[float], str],
-    read: Callable[[str | float], float] = read_number,
-) -> Quantity:
-    return Quantity(text, show, read, lambda facts, _: float(getattr(facts, name)), facts=(name,))
+def _fact(name: str, text: str, kind: str) -> Quantity:
+    return Quantity(text, kind, lambda facts, _: float(getattr(facts, name)), facts=(name,))
 
 
 def _measured(name: str) -> Quantity:
     measure = MEASURES[name]
-    reads: dict[str, Callable[[str | float], float]] = {
-        "time": lambda value: float(parse_time(value)),
-        "bytes": lambda value: float(parse_size(value)),
-    }
     return Quantity(
         measure.text,
-        lambda value: show_value(name, value),
-        reads.get(measure.unit, read_number),
+        measure.kind,
         lambda _, value: value,
         needs=name,
         less_is_better=measure.less_is_better,
@@ -124,28 +77,22 @@ def _measured(name: str) -> Quantity:
 
 QUANTITIES: dict[str, Quantity] = {
     **{name: _measured(name) for name in MEASURES},
-    "price": _fact("price", "what the cluster costs, by the table `cost`", _in("$")),
-    "power": _fact("power", "what the cluster draws, by the table `cost`", _in("W")),
-    "total_rate": _fact("total_rate", "rates of all links, each direction counted", format_rate, parse_rate),
-    "endpoint_rate": _fact(
-        "endpoint_rate", "rates of all links out of an endpoint, mean", format_rate, parse_rate
-    ),
-    "endpoints": _fact("endpoints", "how many endpoints the topology has", _in("")),
-    "memory": _fact(
-        "memory", "bytes on the fullest GPU", format_size, lambda value: float(parse_size(value))
-    ),
+    "price": _fact("price", "what the cluster costs, by the table `cost`", "dollars"),
+    "power": _fact("power", "what the cluster draws, by the table `cost`", "watts"),
+    "total_rate": _fact("total_rate", "rates of all links, each direction counted", "rate"),
+    "endpoint_rate": _fact("endpoint_rate", "rates of all links out of an endpoint, mean", "rate"),
+    "endpoints": _fact("endpoints", "how many endpoints the topology has", "count"),
+    "memory": _fact("memory", "bytes on the fullest GPU", "bytes"),
     "energy": Quantity(
         "energy of an iteration: the cluster's power for as long as it takes",
-        _in("J"),
-        read_number,
+        "joules",
         lambda facts, iteration: facts.power * _seconds(iteration),
         needs="iteration",
         facts=("power",),
     ),
     "tokens_per_s": Quantity(
         MEASURES["tokens_per_s"].text,
-        _in("tokens/s"),
-        read_number,
+        "tokens/s",
         lambda facts, iteration: _per(facts.tokens, _seconds(iteration)),
         needs="iteration",
         facts=("tokens",),
@@ -153,8 +100,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "tokens_per_s_per_dollar": Quantity(
         "tokens a second for each dollar that the cluster costs",
-        _in("tokens/s/$"),
-        read_number,
+        "tokens/s/$",
         lambda facts, iteration: _per(_per(facts.tokens, _seconds(iteration)), facts.price),
         needs="iteration",
         facts=("tokens", "price"),
@@ -162,12 +108,33 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "tokens_per_joule": Quantity(
         "tokens for each joule that the cluster draws",
-        _in("tokens/J"),
-        read_number,
+        "tokens/J",
         lambda facts, iteration: _per(facts.tokens, _seconds(iteration) * facts.power),
         needs="iteration",
         facts=("tokens", "power"),
         less_is_better=False,
     ),
 }
-"""What `cosim search` can be asked for, and what constraints can be of."""
+"""What runs, sweeps and searches can be asked for, and what constraints can be of."""
+
+
+def quantity_of(name: str, facts: DesignFacts, measures: Mapping[str, float]) -> float:
+    """A quantity of a run: what was measured of it, or what follows from that and the facts."""
+    if name in MEASURES:
+        return measures[name]
+    quantity = QUANTITIES[name]
+    return quantity.of(facts, measures[quantity.needs] if quantity.needs else 0.0)
+
+
+def check_quantity(name: str) -> None:
+    """See that it is one.
+
+    Raises
+    ------
+    ValueError
+        It isn't; says which there are.
+    """
+    if name not in QUANTITIES:
+        raise ValueError(
+            f"there is no measure {name!r}{nearest(name, QUANTITIES)}\n  there are: {', '.join(QUANTITIES)}"
+        )

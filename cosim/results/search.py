@@ -259,7 +259,7 @@ class SearchRun:
                 continue
             value, base = one.point.values[name], plain[one.point.labels]
             change = f"{round(100 * (value / base - 1), 1) + 0.0:+.1f} %" if base else "-"
-            rows.append([one.label, told, self._first.show(value), change])
+            rows.append([one.label, told, self._first.unit.show(value), change])
         return rows
 
     def _head(self, one: TriedPoint) -> list[str]:
@@ -267,9 +267,9 @@ class SearchRun:
         return [*(name for name, _ in self.axes), *one.values, *more]
 
     def _row(self, one: TriedPoint) -> list[str]:
-        cells = [QUANTITIES[name].show(value) for name, value in one.values.items()]
+        cells = [QUANTITIES[name].unit.show(value) for name, value in one.values.items()]
         name = self.objectives[0]
-        bound = self._first.show(one.bounds[name]) if name in one.bounds else "-"
+        bound = self._first.unit.show(one.bounds[name]) if name in one.bounds else "-"
         labels = [*one.labels[:-1], one.labels[-1] + (f" {MARK}" if one.doubtful else "")]
         return [*labels, *cells, *([] if len(self.objectives) > 1 else [bound])]
 

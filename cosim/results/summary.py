@@ -28,6 +28,7 @@ from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.critical_path import last_critical_paths
 from cosim.results.fast_forward import FastForward, summarize_fast_forward
 from cosim.results.fct import FctSummary, summarize_fct
+from cosim.results.line_waits import LineWaits, summarize_line_waits
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
 from cosim.results.optable import op_table
 from cosim.results.overlap import Overlap, find_overlap
@@ -230,6 +231,8 @@ class Summary:
     topology_report: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What was read, ignored and assumed to make the topology, where it was imported."""
     queues: QueueSummary | None = None
+    line_waits: LineWaits | None = None
+    """Where lines of cache waited, where the network has some."""
     overlap: Overlap | None = None
     fast_forward: FastForward | None = None
     """What was not simulated, where the network was asked for that."""
@@ -335,6 +338,7 @@ def summarize(
             if name in records.topology.info
         },
         queues=summarize_queues(records.topology, records.links),
+        line_waits=summarize_line_waits(records.topology, records.links),
         overlap=find_overlap(records, table, collectives),
         fast_forward=summarize_fast_forward(records.links),
         balancing=records.links.balancing,

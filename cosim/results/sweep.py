@@ -24,7 +24,7 @@ import numpy as np
 
 from cosim.errors import InfeasibleError
 from cosim.files.folder import claimed, written_whole
-from cosim.results.measures import MEASURES
+from cosim.results.quantities import QUANTITIES
 from cosim.results.render.figure import can_draw
 from cosim.results.render.page import Page
 from cosim.results.table import Array, Labels, Table
@@ -210,7 +210,7 @@ class SweepRun:
 
     def sign(self, measure: str) -> int:
         """1 where less is better, else -1."""
-        return 1 if MEASURES[measure].less_is_better else -1
+        return QUANTITIES[measure].sign
 
     def order(self, column: Column, measure: str) -> tuple[str, ...]:
         """The first axis' choices that have a run in a column, best first."""
@@ -278,13 +278,13 @@ class SweepRun:
     def _rows(self) -> list[list[Any]]:
         rows: list[list[Any]] = []
         for measure in self.measures:
-            one = MEASURES[measure]
+            unit = QUANTITIES[measure].unit
             for labels, name in self._values:
                 if name == measure:
                     cell, ratio = self.cell(labels, measure), self.of_best(labels, measure)
-                    numbers = [x / one.per for x in (cell.mean, *cell.interval)]
+                    numbers = [x / unit.per for x in (cell.mean, *cell.interval)]
                     ratios = (ratio.mean, *ratio.interval) if ratio.count else (None, None, None)
-                    rows.append([*labels, measure, one.symbol, *numbers, cell.count, *ratios])
+                    rows.append([*labels, measure, unit.symbol, *numbers, cell.count, *ratios])
         return rows
 
     @cached_property
@@ -298,11 +298,11 @@ class SweepRun:
         columns["seed"] = np.array([run.seed for run in self.runs], np.int64)
         for measure in self.measures:
             values = [run.measures.get(measure, math.nan) for run in self.runs]
-            columns[MEASURES[measure].column(measure)] = np.array(values, np.float64)
+            columns[column_of(measure)] = np.array(values, np.float64)
         columns["doubtful"] = np.array([run.doubtful for run in self.runs], np.str_)
         columns["digest"] = np.array([run.digest for run in self.runs], np.str_)
         columns["error"] = np.array([run.error for run in self.runs], np.str_)
-        texts = {MEASURES[measure].column(measure): MEASURES[measure].text for measure in self.measures}
+        texts = {column_of(measure): QUANTITIES[measure].text for measure in self.measures}
         return Table("trials", columns, texts)
 
     @cached_property
@@ -316,13 +316,14 @@ class SweepRun:
         return _csv([self._head, *self._rows()])
 
     def trials_csv(self) -> str:
-        """A row for each run; times in picoseconds, sizes in bytes."""
-        head = [*(name for name, _ in self.axes), "seed", *self.measures, "doubtful", "digest", "error"]
+        """A row for each run; times in picoseconds, sizes in bytes, as columns' names say."""
+        measures = map(column_of, self.measures)
+        head = [*(name for name, _ in self.axes), "seed", *measures, "doubtful", "digest", "error"]
         rows = [
             [
                 *t.labels,
                 t.seed,
-                *(t.measures.get(m, "") for m in self.measures),
+                *(_written(t.measures.get(m)) for m in self.measures),
                 t.doubtful,
                 t.digest,
                 t.error,
@@ -395,6 +396,18 @@ class SweepRun:
         from cosim.results.render.text import text
 
         return text(self.page())
+
+
+def column_of(measure: str) -> str:
+    """A measure's name as a column of a table, its unit in it."""
+    return measure + QUANTITIES[measure].unit.suffix
+
+
+def _written(value: float | None) -> str:
+    """A number in a file; whole ones, as times are, without a fraction."""
+    if value is None:
+        return ""
+    return str(int(value)) if value.is_integer() else str(value)
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> str:

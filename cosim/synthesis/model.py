@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from cosim.errors import InputError, Location
+from cosim.files.text import write_text
 
 _MOST = 1 << 62
 
@@ -205,9 +206,9 @@ def write_model(model: TraceModel, path: Path) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(model.model_dump_json() + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(error.strerror or str(error), location=Location(str(path))) from error
+    write_text(path, model.model_dump_json() + "\n")
 
 
 def read_model(path: Path) -> TraceModel:

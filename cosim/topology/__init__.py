@@ -22,6 +22,8 @@
                     such a file lists
 ``from_file``       kind ``file``: a topology as somebody's file lists it, in whatever format of topologies
                     is known
+``galois``          finite fields GF(q), q = p^k: elements are 0 to q - 1, with coefficients of a polynomial
+                    as digits
 ``grid_paths``      dimension-ordered paths on a grid, in closed form and by columns
 ``host_shape``      what the hosts of a topology have, as collective algorithms ask for it
 ``hyperx``          switches in a grid, each linked to all others along each dimension
@@ -36,6 +38,7 @@
 ``strides``         strides of rings over servers: server i is linked to i + s for each stride s, and all of
                     them are one ring
 ``switch_fabric``   what fabrics share whose switches all have endpoints: their settings
+``traced``          settings that are to vary: what links have at any value, of a topology that is built once
 ``systems``         systems by name: hosts or racks as their data sheets have them, on a rail-optimised
                     fabric
 ``torus``           torus and mesh: endpoints in a grid of any number of dimensions, linked to their

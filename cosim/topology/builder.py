@@ -11,6 +11,7 @@ from cosim.context import Context
 from cosim.topology.contract import Fabric, RoutingSpec
 from cosim.topology.graph import I64, Topology
 from cosim.topology.host_shape import HostShape
+from cosim.topology.traced import link_column
 
 
 class Builder:
@@ -98,8 +99,8 @@ class Builder:
             node_names=tuple(self.names),
             link_src=nodes(0),
             link_dst=nodes(1),
-            link_rate_bps=column(2, np.float64),
-            link_latency_ps=column(3, np.int64),
+            link_rate_bps=link_column("link_rate_bps", [one[2] for one in self._links], counts),
+            link_latency_ps=link_column("link_latency_ps", [one[3] for one in self._links], counts),
             routing=routing.build(fabric, context),
             dims=dims or (self.num_endpoints,),
             info=dict(info or {}),

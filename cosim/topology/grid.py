@@ -22,6 +22,7 @@ import numpy as np
 from cosim.topology.graph import F64, I32, I64, Paths, Topology
 from cosim.topology.grid_paths import grid_paths
 from cosim.topology.ranges import check_endpoints
+from cosim.topology.traced import link_column
 
 Kind = Literal["Ring", "FullyConnected", "Switch"]
 """As ASTRA-sim names them."""
@@ -87,8 +88,6 @@ def grid_links(dimensions: Sequence[Dimension]) -> tuple[tuple[str, ...], I32, I
     names = [f"npu{i}" for i in range(n)]
     src: list[Any] = []
     dst: list[Any] = []
-    rate: list[F64] = []
-    latency: list[I64] = []
     stride = 1
     for number, d in enumerate(dimensions):
         here = ids // stride % d.size
@@ -114,17 +113,15 @@ def grid_links(dimensions: Sequence[Dimension]) -> tuple[tuple[str, ...], I32, I
             there = others + (others >= here[:, None])
             src.append(np.repeat(ids, d.size - 1))
             dst.append((ids[:, None] + (there - here[:, None]) * stride).ravel())
-        count = d.num_links(n)
-        rate.append(np.full(count, d.rate_bps))
-        latency.append(np.full(count, d.latency_ps, np.int64))
         stride *= d.size
+    counts = [d.num_links(n) for d in dimensions]
     none: list[Any] = [np.empty(0, np.int32)]
     return (
         tuple(names),
         np.concatenate(src or none).astype(np.int32),
         np.concatenate(dst or none).astype(np.int32),
-        np.concatenate(rate),
-        np.concatenate(latency),
+        link_column("link_rate_bps", [d.rate_bps for d in dimensions], counts),
+        link_column("link_latency_ps", [d.latency_ps for d in dimensions], counts),
     )
 
 

@@ -1,12 +1,11 @@
 """Slim fly: switches two hops apart at most, with as few links as graphs of diameter two are known to need.
 
-Of a prime q = 4 w + 1 or 4 w - 1: 2 q^2 switches of (3 q - 1) / 2 or (3 q + 1) / 2 links each. Switch (0, x,
-y) is linked to (0, x, y') where y - y' is in X, (1, m, c) to (1, m, c') where c - c' is in X', and (0, x, y)
-to (1, m, c) where y = m x + c, all modulo q; X and X' are powers of a primitive root. Source: B. D. McKay, M.
-Miller and J. Siran, "A note on large graphs of diameter two and given maximum degree", J. Comb. Theory B 74,
-1998, doi:10.1006/jctb.1998.1828; M. Besta and T. Hoefler, "Slim Fly: A Cost Effective Low-Diameter Network
-Topology", SC 2014, doi:10.1109/SC.2014.34. q = 5 is the Hoffman-Singleton graph. Not modelled: powers of
-primes.
+Of a power of a prime, q = 4 w + d with d = -1, 0, 1: 2 q^2 switches of (3 q - d) / 2 links each. Switch (0,
+x, y) is linked to (0, x, y') where y - y' is in X, (1, m, c) to (1, m, c') where c - c' is in X', and (0, x,
+y) to (1, m, c) where y = m x + c, all in GF(q); X and X' are powers of a primitive element. Source: B. D.
+McKay, M. Miller and J. Siran, "A note on large graphs of diameter two and given maximum degree", J. Comb.
+Theory B 74, 1998, doi:10.1006/jctb.1998.1828; M. Besta and T. Hoefler, "Slim Fly: A Cost Effective
+Low-Diameter Network Topology", SC 2014, doi:10.1109/SC.2014.34. q = 5 is the Hoffman-Singleton graph.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pydantic import Field, field_validator
 
 from cosim.context import Context
 from cosim.topology.contract import Count, Routing
+from cosim.topology.galois import GaloisField, prime_power
 from cosim.topology.graph import I64, Topology
 from cosim.topology.routings import EcmpSpec
 from cosim.topology.switch_fabric import SwitchFabric
@@ -26,7 +26,7 @@ _MOST = 251
 class SlimFly(SwitchFabric):
     """Switches two hops apart at most, with close to the fewest links"""
 
-    q: int = Field(description="A prime from 5 on; there are 2 q^2 switches.")
+    q: int = Field(description="A prime, or a power of one, from 4 on; there are 2 q^2 switches.")
     endpoints_per_switch: Count | None = Field(
         None, description="Endpoints (GPUs) on each switch; omitted: half of its links, rounded up."
     )
@@ -34,17 +34,20 @@ class SlimFly(SwitchFabric):
 
     @field_validator("q")
     @classmethod
-    def _prime(cls, q: int) -> int:
-        primes = [n for n in range(5, _MOST + 1) if _is_prime(n)]
-        if q not in primes:
-            near = sorted(sorted(primes, key=lambda n: abs(n - q))[:2])
-            raise ValueError(f"q {q} should be a prime from 5 to {_MOST}; {near[0]} and {near[1]} are near")
+    def _prime_power(cls, q: int) -> int:
+        right = [n for n in range(4, _MOST + 1) if prime_power(n)]
+        if q not in right:
+            near = sorted(sorted(right, key=lambda n: abs(n - q))[:2])
+            raise ValueError(
+                f"q {q} should be a prime or a power of one, from 4 to {_MOST}; {near[0]} and {near[1]} are "
+                "near"
+            )
         return q
 
     @property
     def degree(self) -> int:
         """Links of a switch to other switches."""
-        return (3 * self.q - (1 if self.q % 4 == 1 else -1)) // 2
+        return (3 * self.q - (0, 1, 0, -1)[self.q % 4]) // 2
 
     @property
     def concentration(self) -> int:
@@ -57,32 +60,28 @@ class SlimFly(SwitchFabric):
 
     def build(self, context: Context) -> Topology:
         """The topology."""
-        q, each = self.q, self.concentration
+        q, each, field = self.q, self.concentration, GaloisField(self.q)
         names = [f"switch{side}.{x}.{y}" for side in (0, 1) for x in range(q) for y in range(q)]
         builder, number = self.start(names, each)
         sides = number.reshape(2, q, q)
-        for side, apart in enumerate(_generators(q)):
+        for side, apart in enumerate(_generators(field)):
             y = np.arange(q)
-            low, high = np.broadcast_arrays(y[:, None], (y[:, None] + apart) % q)
+            low, high = np.broadcast_arrays(y[:, None], field.plus(y[:, None], apart))
             first = low < high  # each link once: the sets have -d with every d
             builder.connect(sides[side][:, low[first]], sides[side][:, high[first]], *self.between)
         x, m, c = np.meshgrid(np.arange(q), np.arange(q), np.arange(q), indexing="ij")
-        builder.connect(sides[0][x, (m * x + c) % q], sides[1][m, c], *self.between)
+        builder.connect(sides[0][x, field.plus(field.times(m, x), c)], sides[1][m, c], *self.between)
         return builder.topology(f"slim fly q={q}", self.routing, context, planes=self.planes)
 
 
-def _is_prime(n: int) -> bool:
-    return n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))
-
-
-def _generators(q: int) -> tuple[I64, I64]:
+def _generators(field: GaloisField) -> tuple[I64, I64]:
     """X and X': differences of linked places on either side; each has its negatives."""
-    root = next(g for g in range(2, q) if len({pow(g, k, q) for k in range(q - 1)}) == q - 1)
+    q, power = field.q, field.powers
     if q % 4 == 1:
-        one = [pow(root, k, q) for k in range(0, q - 1, 2)]
-        other = [pow(root, k, q) for k in range(1, q - 1, 2)]
-    else:
-        w = (q + 1) // 4
-        one = [pow(root, k, q) for k in [*range(0, 2 * w - 1, 2), *range(2 * w - 1, 4 * w - 2, 2)]]
-        other = [pow(root, k, q) for k in [*range(1, 2 * w, 2), *range(2 * w, 4 * w - 1, 2)]]
-    return np.array(one), np.array(other)
+        return power[0 : q - 1 : 2], power[1 : q - 1 : 2]
+    if q % 4 == 0:  # a difference is its own negative
+        return power[0 : q - 1 : 2], np.append(power[1 : q - 1 : 2], power[0])
+    w = (q + 1) // 4
+    one = [*range(0, 2 * w - 1, 2), *range(2 * w - 1, 4 * w - 2, 2)]
+    other = [*range(1, 2 * w, 2), *range(2 * w, 4 * w - 1, 2)]
+    return power[np.array(one) % (q - 1)], power[np.array(other) % (q - 1)]

@@ -75,6 +75,12 @@ class WorkloadSpec(Spec):
         """Tokens, or samples where there are no sequences, that an iteration works on; 0: not known."""
         return 0
 
+    def other_scripts(self) -> list[tuple[str, str]]:
+        """Settings that the scenario doesn't give, each with another value: what a measured job may have been
+        instead, for `cosim fit`.
+        """
+        return []
+
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:  # noqa: ARG002 - for those that read files
         """As ``idle_settings``, once the workload is made: (field, why)."""
         return []

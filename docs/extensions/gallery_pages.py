@@ -26,12 +26,14 @@ KINDS = {
         "generate",
         "requests",
         "serving",
+        "decode-gpus",
     ],
     "Which design": ["which-fabric"],
     "Collectives and topologies": [
         "ring-all-reduce",
         "hierarchical",
         "in-network",
+        "device-all-reduce",
         "tacos",
         "imported",
         "synthetic",
@@ -49,6 +51,7 @@ KINDS = {
     "Congestion control": [
         "incast",
         "pfc-victim",
+        "credits",
         "mltcp",
         "unfair-dcqcn",
         "plug-in",

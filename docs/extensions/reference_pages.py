@@ -21,7 +21,6 @@ from cosim.experiment.scenario import Scenario
 from cosim.experiment.search.design import Design
 from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
-from cosim.results.measures import MEASURES
 from cosim.results.quantities import QUANTITIES
 from cosim.results.series import SERIES_COLUMNS, SERIES_TEXTS
 from cosim.results.store import ADDED_COLUMNS, COLUMNS
@@ -243,7 +242,7 @@ def write(folder: Path) -> None:
         "`to_pandas()` and `to_arrow()` have the same names. `run.links` has what the network counted there "
         f"besides (`queue_max_bytes`, `marks` ...).\n\n{tables}",
     )
-    measures = "\n".join(f"`{name}`\n: {_escape(one.text)}\n" for name, one in MEASURES.items())
+    measures = "\n".join(f"`{name}`\n: {_escape(one.text)}\n" for name, one in QUANTITIES.items())
     put(
         folder / "sweep.md",
         _keys_page(
@@ -254,14 +253,13 @@ def write(folder: Path) -> None:
             f"## Measures\n\n{measures}",
         ),
     )
-    quantities = "\n".join(f"`{name}`\n: {_escape(one.text)}\n" for name, one in QUANTITIES.items())
     put(
         folder / "design.md",
         _keys_page(
             "Design",
             "The keys of a file for `cosim search`: those of a sweep, and what to choose by.\n",
             Design,
-            f"## Quantities\n\n{quantities}",
+            "`objective` and `constraints` are of the measures of {doc}`sweep`.\n",
         ),
     )
 

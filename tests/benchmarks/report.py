@@ -1,6 +1,6 @@
 """Sizes and times of reports: ``python -m tests.benchmarks.report [NAME ...]``.
 
-Runs of nothing, 16, 256 and 1,024 ranks, 16,384 folded, and one of 2 million messages that are all kept.
+Runs of nothing, 16, 256, 1,024 and 2,048 ranks, 16,384 folded, and one of 2 million messages that are all kept.
 Each in a process of its own: CPU-seconds and most memory of making the page from a run in memory (of the
 process, less what the run itself took), bytes of the file, and in headless Chromium the time to the first
 paint, until the answer and until all is drawn, and the page's memory. Without Chromium or playwright, the
@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.benchmarks.scale import A100, FABRIC, JOBS, scenario
 from tests.docs import site
+from tests.results.report.test_first_screen import LARGE
 
 EMPTY = """
 topology: {kind: ring, endpoints: 2, rate: 80Gbps, latency: 0ns}
@@ -40,6 +41,7 @@ RUNS = {
     "16": ("scenarios/quickstart.yaml", False),
     "256": (scenario(FABRIC.format(leaves=8, ports=32, **A100), _A_STAGE, "never"), False),
     "1024": (scenario(*JOBS["gpt3-175b-1024"], "never"), False),
+    "2048": (LARGE, False),
     "16384-folded": (scenario(*JOBS["llama3-405b-16384"]), False),
     "2M-messages": (MANY, True),
 }

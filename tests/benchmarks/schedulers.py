@@ -112,7 +112,7 @@ def study(fluid: bool) -> None:
 
 def _mean(found: Mapping[str, list[dict[str, float]]], name: str) -> str:
     mean = float(np.mean([one[name] for one in found["none"]]))
-    return f"{mean / 1e12:.3f} s" if MEASURES[name].unit == "time" else f"{mean:.4g}"
+    return f"{mean / 1e12:.3f} s" if MEASURES[name].kind == "time" else f"{mean:.4g}"
 
 
 def _over_none(found: Mapping[str, list[dict[str, float]]], way: str, name: str) -> str:

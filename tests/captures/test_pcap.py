@@ -109,6 +109,20 @@ def test_rdma_messages_end_with_their_acknowledgement(tmp_path: Path) -> None:
     assert rows(read(tmp_path, pcap(packets))) == [(A, B, 8209, 0, 90), (A, B, 3, 25, 25)]
 
 
+def test_a_clock_that_begins_at_zero_keeps_the_first_burst(tmp_path: Path) -> None:
+    """Simulators count from 0: no pause lies before the first packet, which begins a transfer all the same."""
+    packets = [(at - START, packet) for at, packet in tcp_packets()]
+    assert rows(read(tmp_path, pcap(packets))) == TCP_ROWS
+
+
+def test_a_message_that_began_before_the_capture_counts_from_there(tmp_path: Path) -> None:
+    packets = [
+        (START + at, ethernet(ipv4(A, B, 17, roce(opcode, at, 4096)), 0x0800))
+        for at, opcode in ((0, 7), (10, 8), (20, 10))  # the middle and the end of a write, then a whole one
+    ]
+    assert rows(read(tmp_path, pcap(packets))) == [(A, B, 8192, 0, 10), (A, B, 4096, 20, 20)]
+
+
 def test_a_file_that_ends_within_a_packet_is_read_up_to_there(tmp_path: Path) -> None:
     for data in (pcap(tcp_packets()), pcapng(tcp_packets())):
         capture = read(tmp_path, data[:-10])

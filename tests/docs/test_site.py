@@ -108,6 +108,23 @@ def test_search_finds(address: str, device: str, word: str, page_name: str) -> N
 
 
 @in_a_browser
+@pytest.mark.parametrize(
+    ("words", "page_name"), [("ns-3", "howto/ns3.html"), ("network model", "which-network.html")]
+)
+def test_search_shows_titles_first_and_the_changelog_last(address: str, words: str, page_name: str) -> None:
+    with site.browser(site.WIDTHS["desktop"]) as page:
+        page.goto(f"{address}/search.html?q={words}")
+        page.wait_for_function("document.querySelector('.search-summary')?.textContent.includes('found')")
+        page.wait_for_timeout(1000)  # results come one by one
+        found = page.evaluate(
+            "[...document.querySelectorAll('#search-results .search li > a')].map(one => one.href)"
+        )
+    assert page_name in found[0]
+    others = [at for at, one in enumerate(found) if not ("changelog" in one or "/contributing/" in one)]
+    assert others == [*range(len(others))]
+
+
+@in_a_browser
 def test_the_picture_follows_the_theme_and_the_width(address: str) -> None:
     colour = "getComputedStyle(document.querySelector('.data-flow.wide .name')).fill"
     with site.browser(site.WIDTHS["desktop"]) as page:

@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError, SimulationError
+from cosim.files import lock
 from cosim.files.folder import MANIFEST, SWAP, claimed, files_of, settle, written_whole
 
 SCENARIO = """
@@ -230,3 +233,109 @@ def test_an_unfinished_run_that_was_edited_is_refused(tmp_path: Path, text: str)
     (tmp_path / "unfinished.json").write_text(text)
     with pytest.raises(InputError, match="no unfinished run here"):
         cosim.run(resume=tmp_path)
+
+
+def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "elsewhere")
+    for name, why in {
+        "file": "is a file",
+        "file/below": "Not a directory",
+        "loop": "a link that leads nowhere",
+        "nowhere": "a link that leads nowhere",
+        "x" * 300: "File name too long",
+    }.items():
+        with pytest.raises(InputError, match=why):
+            cosim.run(SCENARIO, out=tmp_path / name)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    cosim.run(SCENARIO, out=tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert files(tmp_path / "real") == FILES
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_where_a_result_would_be_stays(tmp_path: Path, overwrite: bool) -> None:
+    cosim.run(SCENARIO, out=tmp_path)
+    (tmp_path / "summary.json").unlink()
+    (tmp_path / "summary.json").mkdir()
+    (tmp_path / "summary.json" / "mine").touch()
+    with pytest.raises(InputError, match="in the way of the results"):
+        cosim.run(SCENARIO, out=tmp_path, overwrite=overwrite)
+    assert (tmp_path / "summary.json" / "mine").exists()
+    (tmp_path / "summary.json").rename(tmp_path / "other")
+    cosim.run(SCENARIO, out=tmp_path)
+    assert files(tmp_path) == sorted([*FILES, "other"])
+
+
+def test_where_nothing_can_be_renamed_over_the_older_run_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, replace = cosim.run(SCENARIO, out=tmp_path), os.replace
+
+    def not_over(source: str | Path, target: str | Path) -> None:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", not_over)
+        for folder in (tmp_path, tmp_path / "new"):
+            with pytest.raises(InputError, match="can't write the run: File exists"):
+                cosim.run(SCENARIO, {"jobs[0].iterations": 2}, out=folder)
+    assert cosim.load_run(tmp_path).digest == first.digest
+    assert files(tmp_path) == sorted([*FILES, "new"])
+    assert not files(tmp_path / "new")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_folder_is_refused_in_a_line() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        out = Path(place) / "out"
+        cosim.run(SCENARIO, out=out)
+        first = cosim.load_run(out)  # imports what reading needs: another user may not read Python's files
+        os.seteuid(65534)
+        try:
+            with pytest.raises(InputError, match="Permission denied"):
+                cosim.run(SCENARIO, {"jobs[0].iterations": 2}, out=out)
+            assert cosim.load_run(out).digest == first.digest
+        finally:
+            os.seteuid(0)
+        assert cosim.load_run(out).digest == first.digest
+        assert files(out) == FILES
+
+
+def test_a_folder_that_another_machine_shares_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux keeps a folder's own lock to the machine: without it, the byte of a file still holds."""
+    monkeypatch.setattr(lock, "try_lock", lambda _: True)
+    cosim.run(SCENARIO, out=tmp_path)
+    command = [sys.executable, "-c", _OTHER, str(tmp_path)]
+    with claimed(tmp_path):
+        other = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert "another run writes to this folder" in other.stdout, other.stderr
+    assert not (tmp_path / lock.LOCK_FILE).exists()
+    (tmp_path / lock.LOCK_FILE).touch()  # of one that died
+    assert "None" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert not (tmp_path / lock.LOCK_FILE).exists()
+    assert files(tmp_path) == FILES
+
+
+_OTHER = """
+import sys
+from cosim.errors import InputError
+from cosim.files import folder, lock
+lock.try_lock = lambda handle: True
+try:
+    with folder.claimed(sys.argv[1]):
+        print(None)
+except InputError as error:
+    print(error)
+"""

@@ -26,17 +26,33 @@ from io import StringIO
 from pathlib import Path
 from random import Random
 
+import yaml
+
 import cosim
 from cosim.errors import InputError
 from cosim.experiment.run import sweep
 from cosim.experiment.store.runs import open_store
 from cosim.experiment.translate import translate
 from cosim.files.folder import MANIFEST
+from cosim.files.text import write_text
+from cosim.gpu.calibrate import write_table
 from cosim.profiler import file as profiles
+from cosim.results.plots.plot import save_plots
 from cosim.results.render.figure import save_figure
+from cosim.results.render.timeline import write_timeline
 from cosim.results.report.sweep_data import load_sweep
 from cosim.results.stored_run import StoredRun
+from cosim.results.traffic.analysis import TrafficAnalysis, analyse_capture
+from cosim.results.traffic.files import write as write_traffic
+from cosim.results.traffic.read import read_traffic
+from cosim.synthesis.draw import synthesise
+from cosim.synthesis.files import write_traces
+from cosim.synthesis.learn import learn
+from cosim.synthesis.model import TraceModel, write_model
+from cosim.synthesis.sources import read_sources
+from cosim.workload.program import Workload
 from tests.inputs import ROOT
+from tests.synthesis.sources import traces
 
 FAULTS = ("kill -9 at a file operation", "kill -9 at any moment", "a full disk", "three writers at once")
 _OPERATIONS = frozenset({"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.chmod"})
@@ -157,21 +173,114 @@ def _translate(folder: Path, version: int) -> None:
     translate(cosim.loads(_SCENARIO, {"jobs[0].iterations": 1 + 3 * version}), "goal", folder / "out")
 
 
-@cache
-def _translated(version: int) -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as place:
-        _translate(Path(place), version)
-        return _files(Path(place) / "out")
-
-
 def _files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.startswith(".")}
 
 
-def _read_translated(folder: Path) -> int:
-    with suppress(InputError):
-        cosim.files.folder.settle(folder / "out")
-    return [_translated(0), _translated(1)].index(_files(folder / "out"))
+_DESIGN = """
+scenario:
+  topology: {kind: switch, endpoints: 4, rate: 80Gbps, latency: 0ns}
+  network: fair_share
+  jobs: [{workload: {kind: periodic, compute: 1ms, size: 10MB, ranks: 4}}]
+axes: {rate: {topology.rate: [RATES]}}
+"""
+
+
+def _search(folder: Path, version: int) -> None:
+    rates = "80Gbps, 40Gbps" + ", 160Gbps" * version
+    cosim.search(_DESIGN.replace("RATES", rates), store=folder / "store").report().save(folder / "file")
+
+
+def _read_search(folder: Path) -> int:
+    _, broken = open_store(folder / "store").entries()
+    assert not broken
+    page = (folder / "file").read_text()
+    assert page.endswith("</html>\n")
+    return int("160Gbps" in page)
+
+
+@cache
+def _analysed(version: int) -> TrafficAnalysis:
+    changes = {"jobs[0].iterations": 1 + version, "record.messages": "npz"}
+    with tempfile.TemporaryDirectory() as place:
+        cosim.run(_SCENARIO, changes, out=place)
+        return analyse_capture(read_traffic(Path(place)))
+
+
+def _analyse(folder: Path, version: int) -> None:
+    write_traffic([_analysed(version)], [], folder / "out")
+
+
+def _plot(folder: Path, version: int) -> None:
+    save_plots(_runs()[: 1 + version], ["cdf"], folder / "x.svg")
+
+
+def _known(write: Callable[[Path, int], object], place: str = ".") -> Callable[[Path], int]:
+    """Reads a folder whose files are those of one version, once what was begun is ended."""
+
+    @cache
+    def made(version: int) -> dict[str, bytes]:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), version)
+            return _files(Path(folder) / place)
+
+    def read(folder: Path) -> int:
+        with suppress(InputError):
+            cosim.files.folder.settle(folder / place)
+        return [made(0), made(1)].index(_files(folder / place))
+
+    return read
+
+
+def _read_plot(folder: Path) -> int:
+    """Figure, data and script are three files of the user's folder: each is whole, of one or the other."""
+    drawn = (folder / "x.svg").read_text()
+    assert drawn.endswith("</svg>\n")  # names in it are drawn anew each time
+    assert (folder / "x.py").read_text() in [_plotted(0)["x.py"], _plotted(1)["x.py"]]
+    return [_plotted(0)["x.csv"], _plotted(1)["x.csv"]].index((folder / "x.csv").read_text())
+
+
+@cache
+def _plotted(version: int) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as place:
+        _plot(Path(place), version)
+        return {file.name: file.read_text() for file in Path(place).iterdir()}
+
+
+@cache
+def _model(version: int) -> TraceModel:
+    with tempfile.TemporaryDirectory() as place:
+        source = [traces(Path(place) / "traces", layers=1 + version)]
+        return learn(read_sources(source, world_size=None, gpu=None, dependencies="all"))
+
+
+@cache
+def _written_model(version: int) -> str:
+    return _model(version).model_dump_json() + "\n"
+
+
+@cache
+def _made(version: int) -> Workload:
+    return synthesise(_model(version))
+
+
+def _synthesise(folder: Path, version: int) -> None:
+    write_traces(_made(version), folder / "out")
+
+
+@cache
+def _timeline(version: int) -> str:
+    with tempfile.TemporaryDirectory() as place:
+        return write_timeline(_runs()[version].records, Path(place) / "x").read_text()
+
+
+@cache
+def _table(version: int) -> str:
+    return yaml.safe_dump({"peak": version}, sort_keys=False)
+
+
+def _scenario(version: int) -> str:
+    return _SCENARIO + "#" * version
 
 
 def writers() -> list[Writer]:
@@ -180,7 +289,17 @@ def writers() -> list[Writer]:
         Writer("run --out", _run, _read_run),
         Writer("run --store --out", _stored, _read_stored),
         Writer("a sweep, --store --out", _sweep, _read_sweep),
-        Writer("translate", _translate, _read_translated),
+        Writer("search --store --report", _search, _read_search),
+        Writer("translate", _translate, _known(_translate, "out")),
+        Writer("synthesise", _synthesise, _known(_synthesise, "out")),
+        Writer("analyse --out", _analyse, _known(_analyse, "out")),
+        Writer("plot", _plot, _read_plot),
+        _texts(_written_model, lambda path, version: write_model(_model(version), path), "learn"),
+        _texts(_timeline, lambda path, version: write_timeline(_runs()[version].records, path), "timeline"),
+        _texts(_table, lambda path, version: write_table(path, {"peak": version}), "fit, calibrate"),
+        _texts(
+            _scenario, lambda path, version: write_text(path, _scenario(version)), "new, topoopt, topology"
+        ),
         _texts(_page, lambda path, version: _runs()[version].report().save(path), "report"),
         _texts(_written_profile, lambda path, version: profiles.write(_profile(version), path), "profile"),
         Writer(
@@ -199,7 +318,7 @@ class Grounds:
         self.older.mkdir()
         for version in (1, 0):  # what is made once, is made before any try
             writer.write(self.older, version)
-        assert writer.read(self.older) == 0
+        assert writer.read(self.older) == 0, writer.name
         self.operations = self._count(place)
 
     def _count(self, place: Path) -> int:
@@ -334,15 +453,16 @@ def tried(tries: int, seed: int, only: Sequence[str] = ()) -> Table:
         for number, writer in enumerate(one for one in writers() if not only or one.name in only):
             (Path(place) / str(number)).mkdir()
             grounds.append(Grounds(writer, Path(place) / str(number)))
-        for number in range(tries):
-            ground, fault = grounds[number % len(grounds)], FAULTS[number // len(grounds) % len(FAULTS)]
-            folder = Path(place) / f"try{number}"
-            cell = ground.writer.name, fault
-            found.tried[cell] += 1
-            if how := ground.attempt(fault, Random(f"{seed} {number}"), folder):
-                found.lost[cell] += 1
-                found.told.append(f"{cell[0]}, {fault}, seed {seed} try {number}: {how}")
-            shutil.rmtree(folder)
+        with suppress(KeyboardInterrupt):  # what was tried until then counts
+            for number in range(tries):
+                ground, fault = grounds[number % len(grounds)], FAULTS[number // len(grounds) % len(FAULTS)]
+                folder = Path(place) / f"try{number}"
+                cell = ground.writer.name, fault
+                found.tried[cell] += 1
+                if how := ground.attempt(fault, Random(f"{seed} {number}"), folder):
+                    found.lost[cell] += 1
+                    found.told.append(f"{cell[0]}, {fault}, seed {seed} try {number}: {how}")
+                shutil.rmtree(folder)
     logging.disable(logging.NOTSET)
     return found
 

@@ -64,15 +64,19 @@ def whole_or_none(folder: Path) -> bool:
     return len(run.operations.end_ps) >= 0 and not [*folder.glob(".writing*")]
 
 
+_EACH_LOGGED = (
+    "from cosim.cli import main; from cosim.protocol import replay_log; replay_log.BLOCK_BYTES = 1; main()"
+)
+
+
 def frozen(log_bytes: int) -> None:
     """A server that freezes, once the log of its session is so long, is replaced; the result is the same."""
     scenario = SCENARIO.replace("iterations: 300", "iterations: 20").replace("record: {messages: npz}\n", "")
     right = cosim.run(scenario.replace("NETWORK", "congestion_aware")).digest
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "x.yaml").write_text(scenario.replace("NETWORK", SERVED))
-        process = subprocess.Popen(
-            [*COSIM, "run", "x.yaml", "--out", "out", "-q"], cwd=place, stderr=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-c", _EACH_LOGGED, "run", "x.yaml", "--out", "out", "-q"]
+        process = subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True)
         log = Path(place) / "out" / "injections.log"
 
         def is_so_far() -> bool:
@@ -139,7 +143,7 @@ def targets() -> list[Target]:
             lambda draw: (draw.random() < 0.5, draw.choice(SIGNALS), draw.uniform(0.05, 6.0)),
             ended,
         ),
-        ("a frozen server", lambda draw: draw.randint(1_000, 130_000), frozen),
+        ("a frozen server", lambda draw: draw.randint(1_000, 60_000), frozen),
         ("a full disk", lambda draw: draw.choice(ROOMS), no_room),
         ("nowhere to write", lambda draw: draw.choice(CLOSED), unwritable),
     ]

@@ -112,7 +112,9 @@ DRIVERS = {  # what drivers say: name, multiprocessors, MiB
     ("Tesla V100-SXM2-32GB", 80, 32501): "V100-SXM2",
     ("AMD Instinct MI300X", 304, 196288): "MI300X",
     ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", 42, 19968): None,
-    ("NVIDIA GeForce RTX 4090", 128, 24080): None,
+    ("NVIDIA GeForce RTX 4090", 128, 24080): "RTX-4090",
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 188, 97887): "RTX-PRO-6000",
+    ("NVIDIA GeForce RTX 3090", 82, 24126): None,
 }
 
 

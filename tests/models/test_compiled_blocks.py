@@ -220,7 +220,7 @@ def test_what_is_calculated_and_trained_is_the_eager_blocks(tp: int, recompute: 
 
 
 def test_a_compiled_job_has_fewer_launches_and_the_eager_ones_exchanges() -> None:
-    made = [workload(compile=compiled).build(HERE) for compiled in (True, False)]
+    made = [workload(compile=compiled, norm="fused").build(HERE) for compiled in (True, False)]
     for each in made:
         check(each)
     compiled, eager = (Tally.of(each.programs[0].operations, {}) for each in made)

@@ -131,7 +131,8 @@ def test_heads_are_normalised_where_the_model_does_it() -> None:
     """Two norms more in a block: their weights the model's, their bytes each number read and written."""
     layers = []
     for flag in (False, True):
-        model = make({**DENSE, "head_norms": flag}, framework={"kind": "pytorch", "parameter_dtype": "bf16"})
+        framework = {"kind": "pytorch", "parameter_dtype": "bf16", "norm": "fused"}
+        model = make({**DENSE, "head_norms": flag}, framework=framework)
         chunk = model.job().stages[0][0]
         weights = sum(weight.count for layer in chunk for weight in layer.weights)
         assert weights == model.model.parameters  # type: ignore[attr-defined]
@@ -146,7 +147,7 @@ def test_heads_are_normalised_where_the_model_does_it() -> None:
 def test_without_fp32_parameters_nothing_is_cast() -> None:
     launches = {}
     for kept in ("fp32", "bf16"):
-        framework = {"kind": "pytorch", "parameter_dtype": kept, "fp32_logits": False}
+        framework = {"kind": "pytorch", "parameter_dtype": kept, "fp32_logits": False, "norm": "fused"}
         model = make(framework=framework)
         issued = [layer for chunk in model.job().stages[0] for layer in chunk]
         launches[kept] = sum(len(piece.kernels) for layer in issued for piece in layer.forward)

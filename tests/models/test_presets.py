@@ -11,7 +11,7 @@ from cosim.context import HERE
 from cosim.gpu.catalogue import read
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.presets import OUTSIDE, PRESETS, PresetName
+from cosim.models.presets import ENGINE, OUTSIDE, PRESETS, PresetName
 from tests.validation import presets
 
 
@@ -102,8 +102,56 @@ def test_an_interval_is_the_gpus_and_the_presets_and_wider_outside() -> None:
 def test_every_preset_says_where_it_is_from_and_its_gpus_are_known(name: PresetName) -> None:
     preset = PRESETS[name]
     assert preset.source
-    assert preset.held
-    assert [read(gpu).name for gpu in preset.gpus]
+    assert bool([read(gpu).name for gpu in preset.gpus]) != preset.held.startswith("nothing")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_fits_the_task_it_is_of(name: PresetName) -> None:
+    given = {"model": "llama3-8b", "gpu": "h100-sxm", "memory": "ignore", "preset": name}
+    own, other = ("decode", "training") if PRESETS[name].serves else ("training", "decode")
+    made = ModelWorkload.model_validate({**given, "task": own})
+    assert name in "\n".join(made.build(HERE).report.assumed)
+    assert made.idle_settings() == []
+    with pytest.raises(ValueError, match=f"preset {name} and task {other} don't go together"):
+        ModelWorkload.model_validate({**given, "task": other})
+
+
+def test_pytorch_alone_is_what_pytorch_does() -> None:
+    bare = made(framework="pytorch")
+    written = made(
+        attention="flash2", framework={"kind": "pytorch", "norm": "written", "optimizer": "foreach"}
+    )
+    one, other = (each.build(HERE).programs[0].busy_ps for each in (bare, written))
+    assert one == other
+    assert bare.attention is None
+    assert (bare.attends, made().attends) == ("flash2", "flash")
+
+
+def test_a_decode_step_has_an_interval_of_its_own() -> None:
+    def own_of(gpu: str, **given: Any) -> tuple[float, float] | None:
+        whole = {"model": "llama3-8b", "gpu": gpu, "task": "decode", "batch": 8, "memory": "ignore", **given}
+        return ModelWorkload.model_validate(whole).build(HERE).error
+
+    known = own_of("h100-sxm", preset="vllm-0.19")
+    assert known == pytest.approx((0, 0.05))
+    assert own_of("h100-sxm") == pytest.approx((0, np.hypot(0.05, ENGINE)))
+    amd = own_of("mi300x", preset="vllm-0.19")
+    assert amd is not None
+    assert np.hypot(*amd) == pytest.approx(np.sqrt(0.25**2 + 0.05**2 + OUTSIDE**2))
+    assert own_of("h100-sxm", model="mixtral-8x7b") is None
+    prefill = {"model": "llama3-8b", "gpu": "h100-sxm", "task": "prefill"}
+    assert ModelWorkload.model_validate(prefill).build(HERE).error is None
+
+
+def test_a_recipe_halves_the_weights_that_a_decode_step_reads() -> None:
+    def step(**given: Any) -> tuple[int, int]:
+        whole = {"model": "llama3-70b", "gpu": "h100-sxm", "task": "decode", "parallel": {"tp": 8}, **given}
+        job = ModelWorkload.model_validate(whole)
+        return job.build(HERE).programs[0].busy_ps, job.memory_needed()
+
+    (wide, much), (narrow, little) = step(), step(recipe="fp8")
+    assert narrow < 0.75 * wide
+    assert 0.5 < little / much < 0.56
 
 
 @pytest.mark.slow

@@ -174,6 +174,29 @@ def star(endpoints: int, latency_ps: int = 500_000, rate: float = ASTRA_50) -> T
     return graph(endpoints, endpoints + 1, [*up, *((b, a, r, t) for a, b, r, t in up)])
 
 
+def test_many_under_way_are_reported_one_by_one_at_their_times() -> None:
+    """Each completion may be reacted to: the network stops at it, however many are under way."""
+    topology, draws = (
+        graph(4, 4, [(a, b, 8e9, 1000) for a in range(4) for b in range(4) if a != b]),
+        random.Random(3),
+    )
+    sends = [(draws.randrange(4), draws.randrange(4), draws.randrange(1, 5000)) for _ in range(500)]
+    network = CongestionUnawareNetwork()
+    network.open(topology)
+    table = flat_table(*(list(c) for c in zip(*sends, strict=True)), num_participants=4)
+    group = FlowGroup(0, table, np.arange(4, dtype=np.int32), pack_key(0, 0, 0, 0))
+    flows, found = batch([group], [(0, k, 0, 0) for k in range(len(sends))]), dict[int, int]()
+    while len(found) < len(sends):
+        before = max(found.values(), default=-1)
+        granted, done = network.advance(flows, NEVER)
+        assert {*done.time_ps.tolist()} == {granted}
+        assert granted > before
+        found |= dict(zip(done.index.tolist(), done.time_ps.tolist(), strict=True))
+        flows = batch()
+    for k, (src, dst, size) in enumerate(sends):
+        assert found[k] == (0 if src == dst else int(1 + size) * PS_PER_NS)
+
+
 def test_aware_incast_on_a_switch_is_astra_sims() -> None:
     # Hand check 5 of ASTRA_SIM.md: the k-th completion is at 2 * 20031 + (k - 1) * 19531 ns.
     times, seen = simulate(CongestionAwareNetwork(), star(9), [(k, 8, 1 << 20, 0) for k in range(8)])

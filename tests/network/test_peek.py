@@ -20,11 +20,12 @@ from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
-from tests.network.worlds import batch, drive, graph
+from tests.network.worlds import batch, drive, graph, small_device
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
-every_model = pytest.mark.parametrize("model", MODELS)
+DEVICE = pytest.param(small_device, marks=pytest.mark.slow)
+every_model = pytest.mark.parametrize("model", [*MODELS, DEVICE])
 some = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -85,7 +86,7 @@ def test_peek_is_the_next_completion_and_moves_nothing(
     assert (one.busy_ps == two.busy_ps).all()
 
 
-@every_model
+@pytest.mark.parametrize("model", MODELS)
 def test_peek_knows_of_flows_given_for_later(model: Model) -> None:
     network = model()
     network.open(graph(2, 2, [(0, 1, 8e9, 500_000), (1, 0, 8e9, 500_000)]))

@@ -16,12 +16,13 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
 from cosim.units import NEVER
-from tests.network.worlds import drive, drive_by_caller, unrolled
+from tests.network.worlds import drive, drive_by_caller, small_device, unrolled
 
 Model = Callable[[], NetworkSimulator]
 MODELS: list[Model] = [CongestionUnawareNetwork, CongestionAwareNetwork, FairShareNetwork]
-every_model = pytest.mark.parametrize("model", MODELS)
-SHARED = [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:]]
+DEVICE = pytest.param(small_device, marks=pytest.mark.slow)
+every_model = pytest.mark.parametrize("model", [*MODELS, DEVICE])
+SHARED = [pytest.param(MODELS[0], marks=pytest.mark.slow), *MODELS[1:], DEVICE]
 """Those whose messages share links; that whose don't waits for the slow step."""
 many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -14,6 +14,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.network.device.gpus import DeviceGpu
+from cosim.network.device.network import DeviceNetwork
+from cosim.network.device.settings import Device
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import Row, table_of
@@ -47,6 +50,12 @@ class FixedRoutes(Paths):
                     came[to] = [*came[node], link]
                     queue.append(to)
         return came[dst]
+
+
+def small_device() -> NetworkSimulator:
+    """A device network whose GPUs have few parts, so that messages of a world meet in them."""
+    gpu = DeviceGpu(units=3, rows=2, columns=2, channels=2, ports=2, outstanding=8, wavefronts=2)
+    return DeviceNetwork(Device(gpu=gpu))
 
 
 def graph(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -113,6 +114,32 @@ def test_it_is_the_same_behind_grpc(tmp_path: Path) -> None:
         for carrier in (Star(), InNetwork(slots=16)):
             here = run(carrier).digest
             assert here == run(carrier, remote).digest == run(carrier, remote, release="engine").digest
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_under_it_comes_back_to_the_same() -> None:
+    """At a time at which messages of the carrier are under way."""
+    command = [str(Path(sys.executable).parent / "cosim"), "serve", "--network", "fair_share"]
+    bare = {key: value for key, value in world("ring").items() if key != "jobs"}
+
+    def digest(network: Any, kills: bool) -> str:
+        def train(sim: Any) -> Proc:
+            for _ in range(3):
+                yield sim.all_reduce(range(4), "1MB", algorithm=InNetwork(slots=16))
+
+        def breaks(sim: Any) -> Proc:
+            yield sim.timeout("70us")
+            if kills:
+                sim._replay.network.session.process.kill()
+
+        with cosim.open({**bare, "network": network}) as sim:
+            sim.process(train(sim))
+            sim.process(breaks(sim))
+            run = sim.run()
+        return run.digest
+
+    elsewhere = {"command": command, "most_deaths": 2}
+    assert digest("fair_share", kills=False) == digest(elsewhere, kills=True)
 
 
 def everybody(*, late: int = -1) -> Callable[[Any, Carried], Proc]:

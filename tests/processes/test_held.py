@@ -10,6 +10,9 @@ import pytest
 import simpy
 
 import cosim
+from cosim.cluster.schedulers.profile import Placed
+from cosim.experiment.build import build
+from cosim.experiment.shared_cluster import shared_cluster
 from cosim.plugins import Operation, OpKind, Peer
 from tests.inputs import ROOT
 
@@ -221,3 +224,43 @@ def test_what_ranks_wait_for() -> None:
             job.waits_for(3)
         sim.run()
         assert job.waits_for(1) == []
+
+
+def test_a_scheduler_as_a_process_has_the_digest_of_the_built_in() -> None:
+    """Crux's decisions, carried out by processes: whenever a job begins or ends, all are told anew."""
+    path = ROOT / "scenarios" / "crux.yaml"
+    scenario = cosim.load(path)
+    built, cluster = shared_cluster(scenario, build(scenario))
+    assert cluster is not None
+    topology, submitted, scheduler = built.topology, cluster.jobs, cluster.scheduler
+    assert scheduler is not None
+    names, running = topology.node_names, dict[int, Any]()
+
+    def tell(sim: Any) -> None:
+        placed = []
+        for number in running:
+            profile = submitted[number].profile
+            assert profile is not None
+            seats = sim.engine_job(number).info.endpoints
+            placed.append(Placed(number, submitted[number].name, profile, seats))
+        said = scheduler.decide(placed, topology)
+        for number, job in running.items():
+            job.change(priority=said.priorities.get(number, submitted[number].priority))
+            ways = said.paths.get(number, {})
+            between = {pair: [names[topology.link_dst[one]] for one in ways[pair][:-1]] for pair in ways}
+            job.change(paths=between)
+
+    def lives(sim: Any, job: Any) -> Proc:
+        yield job.arrived
+        job.begin(submitted[job.number].endpoints)
+        running[job.number] = job
+        tell(sim)
+        yield job.ended
+        del running[job.number]
+        tell(sim)
+
+    with cosim.open(path, {"scheduler": None}, held=True, changes_links=True) as sim:
+        for job in sim.jobs.values():
+            sim.process(lives(sim, job))
+        run = sim.run()
+    assert run.digest == cosim.run(path).digest != cosim.run(path, {"scheduler": None}).digest

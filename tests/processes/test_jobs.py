@@ -122,6 +122,22 @@ def test_a_job_is_stopped_once() -> None:
         sim.jobs["one"].iteration(10)
 
 
+def test_two_processes_that_stop_one_job() -> None:
+    """The second is told who was first; the run is kept, and goes on without it."""
+
+    def stops(sim: Any, when: str) -> Proc:
+        yield sim.timeout(when)
+        yield sim.jobs["one"].stop()
+
+    with cosim.open(world(jobs=[JOB])) as sim:
+        for when in ("45us", "46us"):
+            sim.process(stops(sim, when))
+        says = r"one was stopped at 45 us by stops \(\S*test_jobs.py:\d+\) already"
+        with pytest.raises(cosim.SimulationError, match=says):
+            sim.run()
+        assert sim.run().summary.jobs[0].iterations_done == 3
+
+
 def test_first_come_first_served_as_a_process() -> None:
     """The times of every job are those of the built-in queue."""
     built_in = cosim.run(SCENARIOS / "cluster-queue.yaml", FEW)

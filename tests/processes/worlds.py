@@ -230,6 +230,8 @@ def main() -> int:
             for line in differences(asked.first + number, served, killed=number % asked.kills == 0):
                 print(line, flush=True)
                 wrong += 1
+            if (number + 1) % 100 == 0:
+                print(f"{number + 1} so far, in {time.monotonic() - began:.0f} s", flush=True)
     print(f"{asked.count} worlds, {wrong} differ, in {time.monotonic() - began:.0f} s")
     return int(wrong > 0)
 

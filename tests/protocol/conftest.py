@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 
 from cosim.network.aware import CongestionAwareNetwork
+from cosim.protocol import replay_log
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig
+
+
+@pytest.fixture(autouse=True, scope="package")
+def each_exchange_is_logged() -> Iterator[None]:
+    """Runs here are short: their logs have a block for each exchange, so that they can be cut anywhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay_log, "BLOCK_BYTES", 1)
+        yield
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from cosim.experiment.simulate import Run, simulate
 from cosim.network.flows import FlowBatch
 from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Advance, NetworkSimulator
+from cosim.protocol import replay_log
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.settings import FailurePolicy
 from tests.cli.processes import PATIENCE_S
@@ -118,6 +119,7 @@ def main(die_at: str, *arguments: str) -> None:
         return advance(self, flows, horizon_ps)
 
     RemoteNetwork.advance = dying  # type: ignore[method-assign]
+    replay_log.BLOCK_BYTES = 1  # each exchange is in the log when the next begins
     sys.argv = ["cosim", *arguments]
     cli.main()
 

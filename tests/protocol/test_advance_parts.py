@@ -15,7 +15,7 @@ from cosim.protocol.address import Tls, check_address
 from cosim.protocol.advance_parts import advance_parts, numbered
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, array, decode, encode, join, make
-from cosim.protocol.replay_log import LogReader, LogWriter, RecordKind, frame, frames
+from cosim.protocol.replay_log import LogReader, frame, frames
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -137,23 +137,6 @@ def test_a_flipped_bit_is_noticed(records: list[tuple[int, bytes]], data: st.Dat
     found = [(kind, content) for kind, content, _ in frames(io.BytesIO(bytes(whole)))]
     assert found == records[: len(found)]
     assert len(found) < len(records)
-
-
-def test_a_log_is_gone_on_with_after_its_last_whole_exchange(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    done = pb.SessionResponse(advanced=pb.Advanced(sequence=1)).SerializeToString()
-    journal = LogWriter.create(path, b"described", b"open")
-    journal.write(RecordKind.REQUEST, [b"one"])
-    journal.write(RecordKind.ANSWER, [done])
-    journal.write(RecordKind.REQUEST, [b"two"])  # never answered
-    journal.close()
-    log = LogReader(path)
-    assert [exchange.requests for exchange in log.exchanges()] == [(b"one",)]
-    again = LogWriter.resume(path, log.end)
-    again.write(RecordKind.REQUEST, [b"three", b"four"])
-    again.write(RecordKind.ANSWER, [done])
-    again.close()
-    assert [exchange.requests for exchange in LogReader(path).exchanges()] == [(b"one",), (b"three", b"four")]
 
 
 def test_another_file_is_not_taken_for_a_log(tmp_path: Path) -> None:

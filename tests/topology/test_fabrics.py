@@ -18,6 +18,7 @@ from cosim.topology.contract import TopologySpec
 from cosim.topology.direct_connect import DirectConnect
 from cosim.topology.dragonfly import Dragonfly
 from cosim.topology.expander import Expander
+from cosim.topology.galois import GaloisField
 from cosim.topology.graph import Topology
 from cosim.topology.hyperx import HyperX
 from cosim.topology.leaf_spine import LeafSpine
@@ -89,7 +90,7 @@ def test_an_all_to_all_loads_a_hyperx_as_its_closed_form(dims: list[int], p: int
     assert set(dict(switches_of(topology).degree).values()) == {sum(dims) - len(dims)}
 
 
-@pytest.mark.parametrize("q", [5, 7, 11, 13])
+@pytest.mark.parametrize("q", [4, 5, 7, 8, 9, 11, 13])
 def test_a_slim_fly_is_a_regular_graph_of_diameter_two(q: int) -> None:
     made = SlimFly(q=q, **LINE)
     graph = switches_of(made.build(HERE))
@@ -98,7 +99,21 @@ def test_a_slim_fly_is_a_regular_graph_of_diameter_two(q: int) -> None:
     assert nx.diameter(graph) == 2
 
 
-def test_the_smallest_slim_fly_is_the_hoffman_singleton_graph() -> None:
+@pytest.mark.parametrize("q", [4, 8, 9, 16, 25, 27, 125, 243, 251])
+def test_a_field_has_its_laws(q: int) -> None:
+    """Associative, commutative, distributive, and each element but 0 has one inverse; at random places."""
+    field, rng = GaloisField(q), np.random.default_rng(q)
+    a, b, c = rng.integers(0, q, (3, 2_000))
+    for one in (field.plus, field.times):
+        assert (one(a, b) == one(b, a)).all()
+        assert (one(one(a, b), c) == one(a, one(b, c))).all()
+    assert (field.times(a, field.plus(b, c)) == field.plus(field.times(a, b), field.times(a, c))).all()
+    every = np.arange(q)
+    assert ((field.times(every[:, None], every) == 1).sum(axis=1) == (every > 0)).all()
+    assert (np.sort(field.plus(every[:, None], every), axis=1) == every).all()
+
+
+def test_q_5_is_the_hoffman_singleton_graph() -> None:
     assert nx.is_isomorphic(switches_of(SlimFly(q=5, **LINE).build(HERE)), nx.hoffman_singleton_graph())
 
 
@@ -220,7 +235,7 @@ def test_detours_of_a_torus_are_other_ways_and_longer() -> None:
         (DirectConnect, {"servers": 4, "degree": 2, "pairs": [[1, 1]]}, r"pairs has \[1, 1\]"),
         (DirectConnect, {"servers": 4, "degree": 2, "pairs": [[0, 1]] * 3}, "give a server 3 links"),
         (DirectConnect, {"servers": 1024, "degree": 16, "strides": "best"}, "too many to try; take auto"),
-        (SlimFly, {"q": 9}, "q 9 should be a prime from 5 to 251; 7 and 11 are near"),
+        (SlimFly, {"q": 10}, "q 10 should be a prime or a power of one, from 4 to 251; 9 and 11 are"),
         (
             Dragonfly,
             {"endpoints_per_switch": 1, "switches_per_group": 4, "links_per_switch": 2, "groups": 7},

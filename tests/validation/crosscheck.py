@@ -99,7 +99,13 @@ class Case:
             "micro_batch": self.batch,
             "batch": self.batch * self.micro_batches * self._replicas,
             "memory": "ignore",
-            "framework": {"kind": "pytorch", "vocabulary_parallel_loss": False, **self.framework},
+            "attention": "flash",
+            "framework": {
+                "kind": "pytorch",
+                "norm": "fused",
+                "vocabulary_parallel_loss": False,
+                **self.framework,
+            },
             **given,
         }
 

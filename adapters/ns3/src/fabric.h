@@ -3,7 +3,9 @@
 
 #include "busy.h"
 #include "coflow.h"
+#include "error.h"
 #include "seam.h"
+#include "session_settings.h"
 
 #include <cstdint>
 #include <functional>
@@ -27,6 +29,15 @@ class Fabric
 
     /// The links of a triple, round a set of dead links or (0) its own, for RoutingKind::kGiven. Throws SessionError (INVALID_FLOWS) unless they lead there.
     virtual void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) = 0;
+    /// A link changes, or what routing knows to be dead, at a time that is not before now. Throws SessionError (INVALID_FLOWS).
+    virtual void ChangeLink(const LinkEvent& /*event*/)
+    {
+        throw SessionError("STATE", "links don't change while it runs");
+    }
+    virtual void ChangeRoutes(int64_t /*time*/, std::vector<uint32_t> /*dead*/)
+    {
+        throw SessionError("STATE", "routes don't change while it runs");
+    }
     /// The number of a job's connection; made when first asked for. Throws SessionError (NO_PATH).
     virtual uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) = 0;
     /// Sends a message on its connection, now.

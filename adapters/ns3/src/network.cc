@@ -26,6 +26,18 @@ Network::GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint
     fabric_->GivePath(src, dst, channel, std::move(links), dead_set);
 }
 
+void
+Network::ChangeLink(int64_t time, uint32_t link, double rate_bps)
+{
+    fabric_->ChangeLink({time, link, rate_bps > 0, rate_bps});
+}
+
+void
+Network::ChangeRoutes(int64_t time, std::vector<uint32_t> dead)
+{
+    fabric_->ChangeRoutes(time, std::move(dead));
+}
+
 uint32_t
 Network::Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel)
 {

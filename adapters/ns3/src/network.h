@@ -68,6 +68,8 @@ class Network : public Seam
 
     int64_t Run(int64_t horizon, Wall::time_point deadline, const std::atomic<bool>* cancel) override;
     bool Interrupted() const override;
+    void ChangeLink(int64_t time, uint32_t link, double rate_bps) override;
+    void ChangeRoutes(int64_t time, std::vector<uint32_t> dead) override;
 
   private:
     void StartAll();

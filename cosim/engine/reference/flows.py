@@ -18,7 +18,7 @@ from cosim.errors import NetworkError
 from cosim.network.flows import I32, Completions, FlowGroup, FlowTable
 from cosim.network.reference.dependencies import KnownTables, TableRows
 
-Told = Callable[[int, int], None]
+FlowCallback = Callable[[int, int], None]
 """Called when a flow that is waited for has come: with its number among these, and when that became
 certain.
 """
@@ -32,7 +32,7 @@ class OpenFlows:
     rows: TableRows
     nodes: list[int]
     left: int
-    told: Told
+    told: FlowCallback
     told_from: int
 
 
@@ -53,7 +53,7 @@ class FlowsUnderWay:
         key: tuple[int, int],
         job: ReadyJob,
         iteration: int,
-        told: Told,
+        told: FlowCallback,
         told_from: int = 0,
         release: Literal["network", "caller"] = "network",
     ) -> OpenFlows:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.engine.reference.flows import Told
+from cosim.engine.reference.flows import FlowCallback
 from cosim.engine.reference.ranks import Rank, RankStep
 from cosim.errors import MismatchError, WorkloadError
 from cosim.network.flows import FlowTable, flat_table, pack_key
@@ -102,7 +102,7 @@ class PostedMessages:
         self._send(*message.recv, _REQUEST_PART, self._flow(_REQUEST_BYTES, 0), cause_ps, told)
 
     def _send(
-        self, rank: Rank, step: RankStep, part: int, table: FlowTable, cause_ps: int, told: Told
+        self, rank: Rank, step: RankStep, part: int, table: FlowTable, cause_ps: int, told: FlowCallback
     ) -> None:
         """Start a flow from a rank to its peer."""
         job, flows = rank.job, self._run.flows

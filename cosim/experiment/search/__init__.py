@@ -7,11 +7,8 @@
 ``collective_time``  what a collective takes at least: each message alone, over the quickest links there are
 ``contract``         what an optimizer is: it is asked which point of a design to run next, and told what
                      came of it
-``cost``             what a cluster costs and draws: dollars and watts of its GPUs, switch ports, cables and
-                     optics
 ``design``           a design: a sweep whose axes are what there is to choose, by which objectives, within
                      which constraints
-``facts``            what is known of a design before it is run: those facts that are asked for
 ``path``             when each program ends at the earliest: its operations in order, and what it waits for
                      across programs
 ``points``           the points of a design before any is run: what each is known to have, and why some

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from cosim.errors import InputError
 from cosim.experiment.search.contract import Optimizer
-from cosim.experiment.search.cost import CostTable, read_cost
 from cosim.experiment.search.optimizers.bounds import BestFirst
 from cosim.experiment.settings import Changes
 from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
 from cosim.files.located_yaml import Document, parse, read
-from cosim.registry import Named, folder_of, located, nearest
-from cosim.results.quantities import QUANTITIES
+from cosim.registry import Named, located
+from cosim.results.quantities import QUANTITIES, check_quantity
 from cosim.spec import Spec
 from cosim.written import plain
 
@@ -53,10 +52,6 @@ class Design(Sweep):
     constraints: dict[str, str | float] = Field(
         {}, description="quantity: the most it may be, {price: 10M}; where more is better, the least"
     )
-    cost: CostTable = Field(
-        default_factory=lambda: CostTable.model_validate({}),
-        description="what parts cost and draw, over the table that comes with cosim; or a file of that form",
-    )
     fidelity: tuple[FidelityLevel, ...] = Field(
         (), description="from the quickest to the one that counts; omitted: the scenario as it is"
     )
@@ -85,15 +80,10 @@ class Design(Sweep):
     @classmethod
     def _known_objectives(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            _check_quantity(name)
+            check_quantity(name)
         if len(set(value)) < len(value):
             raise ValueError(f"{', '.join(value)}: one of them twice")
         return value
-
-    @field_validator("cost", mode="before")
-    @classmethod
-    def _from_a_file(cls, value: Any, info: ValidationInfo) -> Any:
-        return read_cost(folder_of(info.context) / value) if isinstance(value, str) else value
 
     @field_validator("constraints")
     @classmethod
@@ -101,8 +91,8 @@ class Design(Sweep):
         wrong: list[tuple[tuple[str | int, ...], str, Any]] = []
         for name, limit in value.items():
             try:
-                _check_quantity(name)
-                QUANTITIES[name].read(limit)
+                check_quantity(name)
+                QUANTITIES[name].unit.read(limit)
             except ValueError as error:
                 wrong.append(((name,), str(error), limit))
         if wrong:
@@ -112,7 +102,7 @@ class Design(Sweep):
     @property
     def limits(self) -> dict[str, float]:
         """The constraints, as numbers of their quantities."""
-        return {name: QUANTITIES[name].read(limit) for name, limit in self.constraints.items()}
+        return {name: QUANTITIES[name].unit.read(limit) for name, limit in self.constraints.items()}
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -125,17 +115,19 @@ class Design(Sweep):
         return self.fidelity or (FidelityLevel(),)
 
     @property
+    def facts(self) -> set[str]:
+        """What must be known of a point beside its runs."""
+        return {fact for name in self._asked for fact in QUANTITIES[name].facts}
+
+    @property
     def run_measures(self) -> tuple[str, ...]:
         """What is measured of each run."""
-        asked = [QUANTITIES[name].needs for name in (*self.objectives, *self.constraints)]
-        return tuple(dict.fromkeys([*(name for name in asked if name), *self.measures]))
+        needed = (QUANTITIES[name].needs for name in self._asked)
+        return tuple(dict.fromkeys(name for name in needed if name))
 
-
-def _check_quantity(name: str) -> None:
-    if name not in QUANTITIES:
-        raise ValueError(
-            f"there is no quantity {name!r}{nearest(name, QUANTITIES)}\n  there are: {', '.join(QUANTITIES)}"
-        )
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return (*self.objectives, *self.constraints, *self.measures)
 
 
 def read_design(source: Sweep | Mapping[str, Any] | str | Path, changes: Changes = ()) -> Design:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cosim.errors import InputError
+from cosim.experiment.facts import FactFinder
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.search.bound import Bounds
 from cosim.experiment.search.contract import DesignPoint
 from cosim.experiment.search.design import Design
-from cosim.experiment.search.facts import FactFinder
 from cosim.results.quantities import QUANTITIES, DesignFacts
 
 _LOOK = 64
@@ -57,8 +57,7 @@ class PointFinder:
 
     def __init__(self, design: Design) -> None:
         self._design = design
-        asked = [QUANTITIES[name] for name in (*design.objectives, *design.constraints)]
-        self._facts = FactFinder({fact for one in asked for fact in one.facts}, design.cost)
+        self._facts = FactFinder(design.facts, design.cost)
         self._bounds = Bounds()
 
     def known(self, labels: tuple[str, ...], changes: Mapping[str, Any]) -> KnownPoint:
@@ -102,7 +101,7 @@ def broken(design: Design, values: Mapping[str, float]) -> str:
         quantity, value = QUANTITIES[name], values[name]
         if quantity.sign * value > quantity.sign * limit:
             side = "<=" if quantity.less_is_better else ">="
-            return f"{name} is {quantity.show(value)}, not {side} {quantity.show(limit)}"
+            return f"{name} is {quantity.unit.show(value)}, not {side} {quantity.unit.show(limit)}"
     return ""
 
 
@@ -116,7 +115,7 @@ def _why_none(design: Design, found: list[KnownPoint]) -> str:
             best = min(known, key=lambda one: quantity.sign * one.at_best[name])
             side = "<=" if quantity.less_is_better else ">="
             return (
-                f"no point of {where} keeps {name} {side} {quantity.show(limit)}: the nearest has "
-                f"{quantity.show(best.at_best[name])} ({' / '.join(best.point.labels)})"
+                f"no point of {where} keeps {name} {side} {quantity.unit.show(limit)}: the nearest has "
+                f"{quantity.unit.show(best.at_best[name])} ({' / '.join(best.point.labels)})"
             )
     return f"no point of {where} can be; the first: {found[0].point.refused}"

@@ -14,8 +14,6 @@ Collective Communication Language", ASPLOS 2023, doi:10.1145/3575693.3575724).
 ``promise``           what lies in each GPU's buffers before a collective, and what must lie there after it
 ``prove``             the proof of an MSCCL program: its data, exactly, and every order in which its steps
                       may run
-``rows``              messages in their normal form: one row each, with the fewest dependencies, in an order
-                      that is their own
 ``schedule``          which send meets which receive, in what order the steps of a program can run, and
                       whether they can
 ``write``             a program to MSCCL XML, as MSCCL's own compiler lays it out

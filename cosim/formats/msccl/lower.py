@@ -24,7 +24,7 @@ from cosim.formats.msccl.cells import Places, Regions
 from cosim.formats.msccl.program import GpuProgram, MscclProgram, Place, Step, ThreadBlock
 from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.prove import prove_schedule
-from cosim.formats.msccl.rows import Rows, Wait, add_template
+from cosim.pattern.rows import Rows, Wait, add_template
 from cosim.formats.msccl.schedule import schedule
 from cosim.pattern.assemble import COMPLETION
 from cosim.pattern.costs import Costs

@@ -24,7 +24,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from cosim.formats.msccl.program import REDUCES, SENDS
-from cosim.formats.msccl.rows import REDUCED_LIMIT, Rows, Wait
+from cosim.pattern.rows import REDUCED_LIMIT, Rows, Wait
 from cosim.formats.msccl.schedule import Schedule
 from cosim.pattern.assemble import COMPLETION, START
 from cosim.pattern.costs import Costs

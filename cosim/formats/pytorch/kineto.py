@@ -336,6 +336,8 @@ def _call(
     )
     if type(event.get("pid")) is int and timeline.pid is None:
         timeline.pid = event["pid"]
+    # An annotation such as "nccl:all_to_all"; gloo's and mpi's run without a device.
+    timeline.has_device |= call.annotation and "ccl:" in name
     step = _STEP.match(name)
     if step and not call.runtime and len(step[1]) < 16:
         if int(step[1]) in timeline.steps:

@@ -33,7 +33,7 @@ from cosim.gpu.gpus import build_gpu
 from cosim.host.contract import HostSpec
 from cosim.registry import Named
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.program import Operation, OpKind, Program, Workload
+from cosim.workload.program import COMMUNICATION, Operation, OpKind, Program, Workload
 
 T = TypeVar("T")
 
@@ -102,13 +102,13 @@ class PyTorchWorkload(WorkloadSpec):
 
     def idle_in(self, workload: Workload) -> list[tuple[str, str]]:
         """Settings that were given but that these traces have no use for."""
-        kinds = {op.kind for program in workload.programs for op in program.operations}
+        operations = [op for program in workload.programs for op in program.operations]
+        communicates = any(
+            op.kind in (OpKind.COLLECTIVE, OpKind.SEND) or op.phase == COMMUNICATION for op in operations
+        )
         read = workload.report.read
         uses = {
-            "collectives": (
-                OpKind.COLLECTIVE in kinds or OpKind.SEND in kinds,
-                "there are no communications",
-            ),
+            "collectives": (communicates, "there are no communications"),
             "start": (len(workload.programs) > 1, "all ranks run the same trace"),
             "groups": (
                 any("process group" in line for line in read),

@@ -207,9 +207,10 @@ static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t
     int64_t level = NEVER;
     if (port->paused > 0) {
       level = 0;
-    } else if ((double)port->own > room) {
-      level = fair_level(fluid, p, room);
-      room = 0.0;
+    } else if ((double)port->own > within_loop(&fluid->links[link], room)) {
+      double most = within_loop(&fluid->links[link], room);
+      level = fair_level(fluid, p, most);
+      room -= most;
     } else {
       room -= (double)port->own;
     }

@@ -6,7 +6,8 @@
  * line.
  *
  * Priorities: a class gets what the classes before it (lower numbers) leave of the link. Class k of link l is port k
- * * links + l.
+ * * links + l. Where links grant credit (cosim/network/congestion/credits.py), each class has a loop of its own, and gets
+ * no more than that lets through.
  */
 #include "kernel.h"
 
@@ -75,6 +76,13 @@ static void count_served(struct congestion_state *fluid, int64_t link, double st
   bins[last] += sent;
 }
 
+/* -- credit ----------------------------------------------------------------------------------------------------- */
+
+/* Of `room` bits/s, what a class may use of its link: where the other end grants credit, no more than comes back of it. */
+static inline double within_loop(const struct port_link *link, double room) {
+  return least_of(room, (double)link->loop);
+}
+
 /* -- queues up to now ------------------------------------------------------------------------------------------- */
 
 /* How long all lines stay straight, at most `left`: until a class's queue is empty, which leaves more to others. */
@@ -83,7 +91,7 @@ static double until_bend(const struct congestion_state *fluid, int64_t link, dou
   int64_t at = link;
   for (int64_t k = 0; k < fluid->counts.num_classes; k++, at += fluid->counts.num_links) {
     const struct port *port = &fluid->ports[at];
-    double rate = port->paused == 0 ? room : 0.0;
+    double rate = port->paused == 0 ? within_loop(&fluid->links[link], room) : 0.0;
     double load = (double)port->load;
     if (port->queue > 0.0) {
       /* A queue that grows takes all that it may, and goes on to. Only one that shrinks leaves more some time. */
@@ -133,7 +141,7 @@ static inline double settle_class(struct congestion_state *fluid, int64_t number
   const struct port_link *link = &fluid->links[number];
   double load = (double)port->load, queue = port->queue;
   if (load == 0.0 && queue == 0.0) return 0.0;
-  double rate = port->paused == 0 ? room : 0.0;
+  double rate = port->paused == 0 ? within_loop(link, room) : 0.0;
   double change = (load - rate) * BYTES_PER_BPS_PS;
   double out = rate, end = queue;
   if (queue > 0.0 || change > 0.0) {
@@ -195,7 +203,8 @@ static inline void settle_queues(struct core *core, struct congestion_state *flu
   struct port *port = &fluid->ports[number];
   double total;
   /* Most links, most of the time: nothing waits, and all that comes passes. */
-  if (fluid->counts.num_classes == 1 && port->queue == 0.0 && port->paused == 0 && port->load <= link->capacity) {
+  if (fluid->counts.num_classes == 1 && port->queue == 0.0 && port->paused == 0 &&
+      port->load <= least(link->capacity, link->loop)) {
     if (port->load == 0) return;
     total = (double)port->load * (double)(now - begin);
     port->served += total * BYTES_PER_BPS_PS;
@@ -218,7 +227,7 @@ static inline bool is_hot(const struct congestion_state *fluid, int64_t p) {
   int64_t link = fluid->ports[p].link, load = 0, at = link;
   for (int64_t k = 0; k < fluid->counts.num_classes; k++, at += fluid->counts.num_links) {
     const struct port *port = &fluid->ports[at];
-    if (port->queue > 0.0 || port->paused > 0) return true;
+    if (port->queue > 0.0 || port->paused > 0 || port->load > fluid->links[link].loop) return true;
     load += port->load;
   }
   return load > fluid->links[link].capacity;
@@ -244,22 +253,25 @@ static inline double service_rate(const struct congestion_state *fluid, int64_t 
   double rate = (double)fluid->links[port->link].capacity;
   /* Where others leave nothing, it gets a little: so times stay finite. */
   double least = rate / 64.0;
-  for (int64_t at = port->link; at < p; at += fluid->counts.num_links) rate -= (double)fluid->ports[at].load;
-  return most_of(rate * port->duty, least);
+  const struct port_link *link = &fluid->links[port->link];
+  for (int64_t at = port->link; at < p; at += fluid->counts.num_links)
+    rate -= within_loop(link, (double)fluid->ports[at].load);
+  return most_of(within_loop(link, rate) * port->duty, least);
 }
 
-/* Bits per second that earlier classes leave a port: 0 while one of them has a queue, which takes the whole link
- * until it is empty. */
+/* Bits per second that earlier classes leave a port: 0 while one of them has a queue, which takes the whole link, or
+ * all that its credit lets through, until it is empty. */
 static inline double left_for(const struct congestion_state *fluid, int64_t p) {
-  int64_t link = fluid->ports[p].link;
-  double rate = (double)fluid->links[link].capacity;
-  for (int64_t at = link; at < p; at += fluid->counts.num_links) {
+  int64_t number = fluid->ports[p].link;
+  const struct port_link *link = &fluid->links[number];
+  double rate = (double)link->capacity;
+  for (int64_t at = number; at < p; at += fluid->counts.num_links) {
     const struct port *before = &fluid->ports[at];
     if (before->paused != 0) continue;
-    if (before->queue > 0.0) return 0.0;
-    rate -= least_of(rate, (double)before->load);
+    double most = within_loop(link, rate);
+    rate -= before->queue > 0.0 ? most : least_of(most, (double)before->load);
   }
-  return rate;
+  return within_loop(link, rate);
 }
 
 /* The share of its load that a port passes on: less than 1 if it can't serve more, more than 1 while it works off a

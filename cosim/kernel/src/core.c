@@ -56,6 +56,23 @@ static inline int64_t reaction_time(const struct core *core, int64_t row, int64_
   return least(time + least(core->store->rows[row].reaction, NEVER), NEVER);
 }
 
+/* Keep a completion until it is reported; near ones stand before all others. */
+static void add_pending(struct core *core, struct pending one) {
+  struct core_state *state = &core->state;
+  int64_t reaction = reaction_time(core, one.row, one.time), at = state->num_pending;
+  RESERVE(core, pending, at + 1);
+  state->num_pending++;
+  if (one.time > state->near_end) {
+    state->far_bound = least(state->far_bound, reaction);
+  } else {
+    core->pending[at] = core->pending[state->num_near];
+    at = state->num_near++;
+  }
+  core->pending[at] = one;
+  /* Beyond it, the caller may have something to say before what this loop would do next. */
+  state->bound = least(state->bound, reaction);
+}
+
 /* A flow's completion at `time` is certain: report it when the grant gets there, tell dependents.
  *
  * On a copy that looks for the first completion, dependents need not be told: they start at `time` at the earliest,
@@ -72,11 +89,7 @@ static void complete(struct core *core, int64_t handle, int64_t rep, int64_t row
     state->bound = least(state->bound, time);
     return;
   }
-  RESERVE(core, pending, state->num_pending + 1);
-  core->pending[state->num_pending++] =
-      (struct pending){time, start, cause, (int32_t)handle, (int32_t)rep, (int32_t)row, 0};
-  /* Beyond it, the caller may have something to say before what this loop would do next. */
-  state->bound = least(state->bound, reaction_time(core, row, time));
+  add_pending(core, (struct pending){time, start, cause, (int32_t)handle, (int32_t)rep, (int32_t)row, 0});
   if (core->store->groups[handle].release && is_awaited(&core->store->rows[row], COMPLETED))
     note(core->store, handle, rep, row, time, COMPLETED);
 }
@@ -144,16 +157,47 @@ static inline int64_t may_grant(const struct core *core, int64_t horizon) {
   return stopped_to_report(core) ? least(grant, most(state->next - 1, state->grant)) : grant;
 }
 
-/* Who goes through what is pending, of which what is later than `grant` stays. */
+/* So many are looked at to tell near ones from others. */
+enum { PENDING_SAMPLE = 64 };
+
+/* Tell near ones from others anew: where many are pending, looking through all of them for each few that come would take
+ * the square of their number. */
+static void part_pending(struct core *core) {
+  struct core_state *state = &core->state;
+  int64_t count = state->num_pending, near = 0;
+  state->near_end = state->far_bound = NEVER;
+  for (int64_t k = 0; count > PENDING_SAMPLE && k < PENDING_SAMPLE; k++)
+    state->near_end = least(state->near_end, core->pending[k * (count / PENDING_SAMPLE)].time);
+  for (int64_t k = 0; k < count; k++) {
+    struct pending one = core->pending[k];
+    if (one.time > state->near_end) {
+      state->far_bound = least(state->far_bound, reaction_time(core, one.row, one.time));
+      continue;
+    }
+    core->pending[k] = core->pending[near];
+    core->pending[near++] = one;
+  }
+  state->num_near = near;
+  state->most_near = 2 * (near + PENDING_SAMPLE);
+}
+
+/* Who goes through what is pending and near, of which what is later than `grant` stays. */
 struct reporting {
   int64_t grant, at, kept, bound;
 };
 
-static inline struct reporting begin_reports(int64_t grant) { return (struct reporting){grant, 0, 0, NEVER}; }
+static inline struct reporting begin_reports(struct core *core, int64_t grant) {
+  struct core_state *state = &core->state;
+  if (grant > state->near_end) { /* all are, until this is over */
+    state->num_near = state->num_pending;
+    state->far_bound = NEVER;
+  }
+  return (struct reporting){grant, 0, 0, NEVER};
+}
 
 /* The next completion up to the grant, good until the one after it; NULL: none is left. */
 static inline const struct pending *next_report(struct core *core, struct reporting *reporting) {
-  while (reporting->at < core->state.num_pending) {
+  while (reporting->at < core->state.num_near) {
     const struct pending *one = &core->pending[reporting->at++];
     if (one->time <= reporting->grant) return one;
     reporting->bound = least(reporting->bound, reaction_time(core, one->row, one->time));
@@ -164,12 +208,18 @@ static inline const struct pending *next_report(struct core *core, struct report
 
 static void end_reports(struct core *core, const struct reporting *reporting) {
   struct core_state *state = &core->state;
-  state->num_completed += state->num_pending - reporting->kept;
-  state->num_pending = reporting->kept;
+  int64_t gone = state->num_near - reporting->kept, others = state->num_pending - state->num_near;
+  /* The last of the others take the places that are free now. */
+  for (int64_t k = 0; k < least(gone, others); k++)
+    core->pending[reporting->kept + k] = core->pending[state->num_pending - 1 - k];
+  state->num_completed += gone;
+  state->num_pending -= gone;
+  state->num_near = reporting->kept;
   /* Where many stay, looking through all of them for each few that came would take the square of their number. */
-  state->report_at = most(REPORT_LIMIT, 2 * reporting->kept);
-  state->bound = reporting->bound;
+  state->report_at = most(REPORT_LIMIT, 2 * state->num_pending);
+  state->bound = least(reporting->bound, state->far_bound);
   state->grant = reporting->grant;
+  if (reporting->grant > state->near_end || state->num_near > state->most_near) part_pending(core);
 }
 
 /* A completion's number in its group. */
@@ -192,7 +242,7 @@ static void write_report(struct core *core, const struct pending *one, struct re
 
 /* Move completions up to `grant` out of the pending ones; their groups that ended are still to be closed. */
 static void report_until(struct core *core, int64_t grant, struct reported *to) {
-  struct reporting reporting = begin_reports(grant);
+  struct reporting reporting = begin_reports(core, grant);
   reserve_reports(to, core->state.num_pending);
   to->count = to->num_closed = 0;
   for (const struct pending *one; (one = next_report(core, &reporting)) != NULL;) write_report(core, one, to);

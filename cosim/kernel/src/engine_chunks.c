@@ -102,7 +102,7 @@ static int64_t open_part(struct engine *engine, int64_t number, int64_t part, co
   const struct rendezvous *met = &engine->rendezvous[number];
   int64_t job = engine->ranks[met->rank].job;
   int64_t handle = open_flows(engine, sub->binding, key_high_of(job, met->iteration, met->number),
-                              key_low_of(sub->lowest, part), OF_COLLECTIVE, number, met->iteration);
+                              key_low_of(sub->lowest, part), OF_COLLECTIVE, number, met->traits);
   struct flow_group *opened = &engine->handles[handle];
   opened->part = (int32_t)part;
   opened->sub = sub_number;

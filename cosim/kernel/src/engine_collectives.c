@@ -101,6 +101,7 @@ static int64_t come_first(struct engine *engine, int64_t number, const struct op
       .rank = (int32_t)number,
       .op = one->number,
       .next = comm->open,
+      .traits = is_driven(engine, number) ? one->last : iteration,
   };
   comm->open = (int32_t)found;
   return found;
@@ -190,7 +191,7 @@ int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t bind
   int64_t key_high = key_high_of(engine->ranks[of->rank].job, of->iteration, of->number);
   int64_t ticket = take_ticket(engine, 1);
   engine->state.now = now;
-  int64_t handle = open_flows(engine, binding, key_high, key_low, OF_CARRIER, ticket, of->iteration);
+  int64_t handle = open_flows(engine, binding, key_high, key_low, OF_CARRIER, ticket, of->traits);
   hand_over_start(engine, handle, 0, now, now);
   return ticket;
 }

@@ -7,6 +7,11 @@
  */
 #include "kernel.h"
 
+/* Whether a rank is driven: then it has no iterations. */
+static inline bool is_driven(const struct engine *engine, int64_t rank) {
+  return engine->programs[engine->ranks[rank].program].lanes == 0;
+}
+
 static void pass_on(struct engine *engine, int64_t ticket, int64_t job) {
   RESERVE(engine, told, engine->state.num_told + 1);
   engine->told[engine->state.num_told++] = (struct told){(int32_t)ticket, (int32_t)job, NONE, NONE};
@@ -56,31 +61,35 @@ static void issue_on(struct engine *engine, int64_t number, const struct operati
   PUSH_DUE(engine, touched, state->round + 1, number, one->number, 0, (int32_t)number, (int32_t)op);
 }
 
-/* Issue an operation on a driven rank, now; its ticket, or NONE: the pool is used up. */
-int64_t issue_one(struct engine *engine, int64_t now, int64_t rank, int64_t kind, int64_t like, int64_t duration,
-                  int64_t size, int64_t ref, int64_t traits, int64_t peer, int64_t tag) {
+/* Issue the first `count` rows of `asked`, now, each with a ticket of its own; NONE: the pool is used up. */
+int64_t issue_asked(struct engine *engine, int64_t now, int64_t count) {
   CATCH_OUT_OF_MEMORY;
-  if (engine->state.num_free == 0) return NONE;
-  int64_t ticket = take_ticket(engine, 1);
-  struct operation one = {.duration = duration, .size = size, .kind = (int32_t)kind, .ref = (int32_t)ref,
-                          .first = (int32_t)ticket, .last = (int32_t)traits};
-  struct issued said = {duration, size, 0, (int32_t)like, (int32_t)peer, (int32_t)tag};
+  if (engine->state.num_free < count) return NONE;
   engine->state.now = now;
-  issue_on(engine, rank, &one, &said);
-  return ticket;
+  for (int64_t k = 0; k < count; k++) {
+    struct asked *row = &engine->asked[k];
+    row->ticket = take_ticket(engine, 1);
+    struct operation one = {.size = row->size, .kind = (int32_t)row->kind, .ref = (int32_t)row->ref,
+                            .first = (int32_t)row->ticket, .last = (int32_t)row->traits};
+    struct issued said = {0, row->size, 0, (int32_t)row->like, (int32_t)row->peer, (int32_t)row->tag};
+    issue_on(engine, row->rank, &one, &said);
+  }
+  return count;
 }
 
-/* The same on several: of a collective each is member `ref` of its group, and it is their `occurrence`-th there. */
+/* Issue one operation on several ranks, now: its ticket, or NONE. Of a collective each is member `ref` of its group, and
+ * it is their `occurrence`-th there. */
 int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks, const int64_t *durations,
                   const int32_t *ref, const int32_t *occurrence, int64_t kind, int64_t like, int64_t size,
-                  int64_t what) {
+                  int64_t what, int64_t traits) {
   CATCH_OUT_OF_MEMORY;
   if (engine->state.num_free < count) return NONE;
   int64_t ticket = take_ticket(engine, count);
   engine->state.now = now;
   for (int64_t k = 0; k < count; k++) {
     struct operation one = {.duration = durations[k], .size = size, .kind = (int32_t)kind, .what = (int32_t)what,
-                            .ref = ref[k], .occurrence = occurrence[k], .first = (int32_t)ticket};
+                            .ref = ref[k], .occurrence = occurrence[k], .first = (int32_t)ticket,
+                            .last = (int32_t)traits};
     struct issued said = {durations[k], size, 0, (int32_t)like, NONE, 0};
     issue_on(engine, ranks[k], &one, &said);
   }

@@ -302,7 +302,7 @@ static int64_t hand_over(struct engine *engine, struct core *core) {
 
 /* Count what the network completed up to `grant`; its groups that ended with that are closed. */
 static void count_reports(struct engine *engine, struct core *core, int64_t grant) {
-  struct reporting reporting = begin_reports(grant);
+  struct reporting reporting = begin_reports(core, grant);
   struct neighbour near = no_neighbour;
   for (const struct pending *one; (one = next_report(core, &reporting)) != NULL;) {
     count_flow(engine, &near, one->handle, number_in_group(core, one), one->start, one->time, one->cause);

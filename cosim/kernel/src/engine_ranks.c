@@ -123,12 +123,12 @@ static void begin_iteration(struct engine *engine, int64_t number, int64_t now) 
 /* An operation ended: write it down, free its stream, let its successors follow; whether the rank's oldest iteration
  * ended with it. */
 static bool end_operation(struct engine *engine, int64_t number, int64_t op, int64_t now, int64_t cause) {
-  struct rank *rank = &engine->ranks[number];
-  const struct program *program = &engine->programs[rank->program];
-  if (program->lanes == 0) { /* a driven rank has no iterations */
+  if (is_driven(engine, number)) {
     end_issued(engine, number, op, now, cause);
     return false;
   }
+  struct rank *rank = &engine->ranks[number];
+  const struct program *program = &engine->programs[rank->program];
   const struct operation *one = &engine->ops[program->op0 + op];
   struct rank_cell *cell = &engine->cells[rank->cell0 + op];
   struct rank_slot *slot = &engine->slots[rank->slot0 + one->slot];

@@ -190,6 +190,9 @@ struct core_state {
   int64_t grant;
   int64_t bound; /* the first time at which a completion's reaction could matter */
   int64_t num_pending;
+  int64_t num_near; /* the first of those; all others come after `near_end`, and may be reacted to at `far_bound` */
+  int64_t near_end, far_bound;
+  int64_t most_near; /* where there are more, near ones are told from others anew */
   int64_t report_at; /* pending completions at which a loop stops, so that reports stay small */
   int64_t cursor, instant_size; /* events of the instant under way that are done, and all of them */
   int64_t instant; /* its time */
@@ -326,6 +329,115 @@ struct link_rates {
 LOOP int64_t run_aware(struct core *core, struct link_queues *queues, int64_t horizon);
 LOOP int64_t run_unaware(struct core *core, struct link_rates *rates, int64_t horizon);
 EXPORT void spread(struct core *core, struct link_rates *rates);
+
+/* -- device.c: loads and stores on GPUs with compute units, line by line ------------------------------------------- */
+
+/* Of a message's channel, what a thread block's row says: its block (1 on, so many times DEVICE_BLOCK), that the receiver
+ * asks for the data, and that a switch adds it up or copies it, so that another row has paid the requester's link. */
+enum device_channel { DEVICE_BLOCK = 0x100000, DEVICE_GET = 0x80000, DEVICE_MERGED = 0x40000, DEVICE_OTHER = 0x3ffff };
+
+/* Where requests wait in a GPU. */
+enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, DEVICE_PLACES = 4 };
+
+enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2 };
+
+/* Times within the model are ticks of 1/64 ps. */
+enum device_tick { TICK_BITS = 6 };
+
+/* What each GPU is, and how it is used. Latencies are ticks. */
+struct device_shape {
+  int64_t units, routers, columns, mesh, channels, ports;
+  int64_t stations; /* of a GPU: units, links of the mesh, channels, ports out, ports in */
+  int64_t line, control; /* bytes of a line, and of a request or an answer without data */
+  int64_t unroll; /* lines that a wavefront asks for at once */
+  int64_t outstanding; /* lines that a unit stores, or asks for, in flight */
+  int64_t window; /* lines of a workgroup in flight */
+  int64_t workgroups; /* that carry a message which is no thread block's */
+  int64_t fair;
+  int64_t hop, memory, flag;
+  int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
+  int64_t heap_used, serial;
+  int64_t now; /* ticks */
+};
+
+/* What serves one line after the other. */
+struct device_station {
+  int64_t free, free_control; /* when it has served all that comes, and all requests that come */
+  int64_t line, control; /* ticks that it takes for one */
+};
+
+/* A unit's workgroups that have something to ask for: a ring, of which `last` is the last one. */
+struct device_unit {
+  int64_t out[2]; /* lines in flight: stored, and asked for */
+  int32_t works[3]; /* of the ring: those that store, that ask, and whose lines are merged */
+  int32_t last;
+};
+
+/* A workgroup's part of a message: trains `next`, next + step ... below the message's number of them. */
+struct device_work {
+  int64_t next, step, out;
+  int32_t flow, unit, after, pad;
+};
+
+struct device_flow {
+  int64_t origin, cause, end;
+  int64_t lines, trains, waiting; /* waiting: lines that have not landed */
+  int64_t size;
+  int64_t there, back; /* where the paths of its requests and of what answers them are */
+  int32_t handle, rep, row, channel;
+  int32_t after; /* the next one of its channel */
+  int32_t flags;
+  int32_t from, to; /* the GPU that asks, and the one that is asked */
+  int32_t works; /* workgroups that are not through */
+  int32_t pad;
+};
+
+/* Lines that a wavefront asked for at once: they go one behind the other. */
+struct device_train {
+  int64_t head, gap; /* when the first is at the next station, and how far behind each other they are */
+  int32_t work, lines, bytes, number;
+  int32_t phase; /* on its way there, back, or through: its tail is all that is to come */
+  int32_t hop; /* links of that way behind it */
+  int32_t next, pad;
+};
+
+struct device_event {
+  int64_t time, order;
+  int64_t train;
+};
+
+struct device_channel_state {
+  int32_t first, last; /* messages of a channel: the oldest, and the newest */
+};
+
+struct device {
+  struct device_shape shape;
+  COLUMN(struct device_station, stations);
+  COLUMN(struct device_station, links);
+  COLUMN(int64_t, link_latency); /* ticks */
+  COLUMN(int32_t, mesh_ptr); /* links of the mesh from router a to b: mesh_link[mesh_ptr[a * routers + b]] on */
+  COLUMN(int32_t, mesh_link);
+  COLUMN(struct device_unit, units);
+  COLUMN(int64_t, placed); /* workgroups that each GPU was given so far */
+  GRID(int64_t, waited); /* [GPUs, DEVICE_PLACES]: ticks that lines waited in a GPU, by place */
+  GRID(int64_t, lines_at); /* and how many came there */
+  COLUMN(int64_t, link_waited); /* ticks that lines waited at each link */
+  COLUMN(int64_t, link_lines);
+  COLUMN(int64_t, in_flight); /* bytes that each GPU has in flight, stored or asked for */
+  COLUMN(int64_t, most_in_flight);
+  COLUMN(int64_t, path_back); /* by row: where the way back is */
+  COLUMN(int32_t, row_ends); /* by row: source, destination, channel's number, flags */
+  GROWN(struct device_channel_state, channels);
+  GROWN(struct device_flow, flows);
+  GROWN(struct device_work, works);
+  GROWN(struct device_train, trains);
+  GROWN(struct device_event, heap);
+  GROWN(int32_t, instant);
+  GROWN(int32_t, spare);
+  GROWN(int32_t, other);
+};
+
+LOOP int64_t run_device(struct core *core, struct device *device, int64_t horizon);
 
 /* -- legs.c: links of the analytical models that change --------------------------------------------------------- */
 
@@ -835,6 +947,7 @@ struct port_link {
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
   int64_t taken; /* and what those take who are, bits/s */
   int64_t told; /* the level of its own connections when all of them were told */
+  int64_t loop; /* bits/s that a class's credit lets through, where the other end grants some; else NEVER */
 };
 
 /* Flows that have to go by a link: they aren't complete before it can have brought them. */
@@ -1286,7 +1399,8 @@ struct rendezvous {
   int32_t what;
   int32_t rank, op; /* of who came first */
   int32_t arrived, left;
-  int32_t next, pad;
+  int32_t next;
+  int32_t traits; /* which of its job its messages have */
 };
 
 /* Messages of one (job, sender, receiver, tag) of which one end is posted; all lack the same one. */
@@ -1335,6 +1449,12 @@ struct ticket {
 struct told {
   int32_t ticket, job;
   int32_t met, position;
+};
+
+/* An operation that a driven rank is to begin; `ref` is its message's binding or port, `traits` the class of it. */
+struct asked {
+  int64_t rank, kind, like, size, ref, traits, peer, tag;
+  int64_t ticket; /* which it is given when it is issued */
 };
 
 /* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
@@ -1461,6 +1581,7 @@ struct engine {
   GROWN(struct ticket, tickets);
   GROWN(struct told, told);
   GROWN(struct issued, issued);
+  COLUMN(struct asked, asked); /* what Python asked for since the loop ran last */
 };
 
 /* Operations that ended, as the columns that results are made of. */
@@ -1529,11 +1650,10 @@ struct first_rows {
 EXPORT int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t columns, int64_t until,
                           int64_t turns);
 EXPORT int64_t next_engine_instant(const struct engine *engine);
-EXPORT int64_t issue_one(struct engine *engine, int64_t now, int64_t rank, int64_t kind, int64_t like, int64_t duration,
-                         int64_t size, int64_t ref, int64_t traits, int64_t peer, int64_t tag);
+EXPORT int64_t issue_asked(struct engine *engine, int64_t now, int64_t count);
 EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks,
                          const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
-                         int64_t like, int64_t size, int64_t what);
+                         int64_t like, int64_t size, int64_t what, int64_t traits);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
@@ -1552,6 +1672,45 @@ EXPORT void write_ranks(struct engine *engine, int64_t job, int64_t program0, in
 EXPORT void write_ports(struct engine *engine, struct table_columns *source, struct meetings *found, int64_t rank0,
                         int64_t channel0, int64_t rendezvous, int64_t *counts);
 EXPORT int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows, int64_t all);
+
+/* -- prepared.c: many runs that begin in one state ------------------------------------------------------------------ */
+
+/* How something of a container is copied: words of it; an array of a fixed length; or a GROWN column. */
+enum copy_kind { COPY_WORDS, COPY_ARRAY, COPY_GROWN };
+
+/* Where that is in the state that runs begin in, and in the one that they run on: the words themselves, or those that
+ * have a column's address. `size`: bytes of it, of a GROWN column those of a row. */
+struct copied_part {
+  int64_t from, to, size, kind;
+};
+
+/* A number that runs differ in: where its column's address is, and how many bytes on it lies. */
+struct run_place {
+  int64_t column, offset;
+};
+
+/* What came of a run. `status`: DONE, UNFINISHED, or what only Python could have answered. */
+struct run_outcome {
+  int64_t status;
+  int64_t end; /* of its last operation */
+  int64_t messages;
+  uint64_t digest[2];
+};
+
+enum run_status { UNFINISHED = -1 }; /* a rank, or a message, waits for what doesn't come */
+
+struct prepared {
+  struct engine *engine; /* that runs run on, with the network's loop, core and columns */
+  int64_t loop, core, columns;
+  COLUMN(struct copied_part, copied);
+  COLUMN(struct run_place, places);
+  GRID(int64_t, numbers); /* [runs, places], bit by bit */
+  GRID(int64_t, starts); /* [runs, jobs] */
+  GRID(int64_t, ends); /* [runs, iterations of all jobs]: when each has ended on all ranks */
+  COLUMN(struct run_outcome, outcomes); /* by run */
+};
+
+EXPORT int64_t run_prepared(struct prepared *prepared, int64_t first, int64_t count);
 
 /* -- prover.c, routing.c and other loops that Python calls ------------------------------------------------------ */
 

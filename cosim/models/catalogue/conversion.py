@@ -11,6 +11,8 @@ A norm's kernel finds the largest number of what it writes (``normalization.cpp`
 Numbers are written twice, also turned round for the weights' gradient: those with scales of blocks always,
 others where the GPU wants it (``nvte_is_non_tn_fp8_gemm_supported``).
 
+Engines that serve have one kernel for it, and nothing is turned round.
+
 Where tensor-parallel ranks share a sequence, each converts its own part and gathers what it made
 (``gather_along_first_dim``, ``grad_output_preprocess``): a gather carries narrow numbers, of gradients with
 scales of blocks those of rows and those of columns. A scale for the whole tensor is that of all ranks' parts
@@ -81,6 +83,8 @@ def converted(product: Kernel, cut: Cut, *, normed: bool = False) -> tuple[Kerne
     ``normed``: a norm's kernel made what is converted.
     """
     assert product.narrow is not None
+    if cut.forward_only:
+        return narrowed(product, cut.width, product.narrow)
     recipe = recipe_of(product, cut)
     how = (_AFTER_NORM if normed else CONVERSIONS)[recipe]
     once, narrow = narrowed(product, cut.width, product.narrow)

@@ -236,12 +236,13 @@ class Parallel(Spec):
 class Cut:
     """Sizes of a micro-batch on one rank: ``batch`` sequences of ``sequence`` tokens of its own.
 
-    ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in decoding
-    what came before; ``packed``: of documents that share a sequence, so many. ``decode``: queries are one
-    token for each sequence. ``accumulated``: products of gradients add to what is there. ``counts_read``: the
-    host learns how many tokens each expert has before it issues their products. ``fp8_turned``: the GPU's.
-    ``recipes``: linear layers whose recipe isn't the others', ``wide_layers``: layers at the beginning and
-    the end without one. Others are the framework's settings.
+    ``keys`` are the tokens that one attends to: the sequence of all context-parallel ranks, or in
+    decoding what came before; ``packed``: of documents that share a sequence, so many. ``decode``:
+    queries are one token for each sequence. ``forward_only``: the model serves, and keeps nothing for a
+    backward pass. ``accumulated``: products of gradients add to what is there. ``counts_read``: the host
+    learns how many tokens each expert has before it issues their products. ``fp8_turned``: the GPU's.
+    ``recipes``: linear layers whose recipe isn't the others', ``wide_layers``: layers at the beginning
+    and the end without one. Others are the framework's settings.
     """
 
     parallel: Parallel
@@ -253,6 +254,7 @@ class Cut:
     packed: int | None = None
     recompute: Recompute | tuple[Recomputed, ...] = "none"
     decode: bool = False
+    forward_only: bool = False
     recipe: Recipe | None = None
     recipes: tuple[tuple[Linear, Recipe | None], ...] = ()
     wide_layers: tuple[int, int] = (0, 0)

@@ -68,7 +68,7 @@ def _fits_packed(spec: ModelWorkload, model: TransformerModel) -> None:
         )
     needed = {
         "task: training": spec.task == "training",
-        "attention: flash, that is one kernel": spec.attention in FUSED,
+        "attention: flash, that is one kernel": spec.attends in FUSED,
         "no parallel.cp: ranks would have other documents": spec.parallel.cp == 1,
         "framework: megatron (torch's attention makes all scores under a mask)": (
             isinstance(spec.framework, Megatron)

@@ -59,7 +59,7 @@ def _moves(spec: ModelWorkload) -> Iterator[tuple[str, tuple[str, ...], dict[str
             yield "sharded_optimizer: true", ("optimizer",), {"sharded_optimizer": True}
         if p.tp > 1 and not p.sequence_parallel:
             yield "parallel.sp: true", ("sp",), {"parallel": {"sp": True}}
-        if spec.attention == "unfused":
+        if spec.attends == "unfused":
             yield "attention: flash", ("attention",), {"attention": "flash"}
             if spec.recompute == "none":
                 yield "recompute: selective", ("recompute",), {"recompute": "selective"}

@@ -47,7 +47,7 @@ def _cut(spec: ModelWorkload) -> Cut:
         own,
         spec.length,
         width,
-        spec.attention,
+        spec.attends,
         packed=spec.packed,
         recompute=spec.recompute,
         recipe=spec.recipe,
@@ -137,7 +137,7 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
     """How Megatron-LM does an iteration; with ``fsdp`` parameters are sharded."""
     parallel, model = blocks.cut.parallel, blocks.model
     gradient_width = DTYPE_BYTES[spec.gradient_dtype]
-    boundary, gather = _boundary(blocks, scatter=framework.scatter_gather)
+    boundary, gather = _boundary(blocks)
     tied = blocks.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
     reduced = parallel.size(parallel.gradient_axes) > 1
     settings: dict[str, Any] = {
@@ -161,7 +161,7 @@ def _megatron_training(spec: ModelWorkload, framework: Megatron, blocks: Blocks)
         and parallel.fsdp == 1,
         "overlap_exchanges": framework.tp_comm_overlap and parallel.sequence_parallel,
         "overlap_experts": framework.overlap_experts and parallel.ep > 1,
-        "saved_bytes": saved_bytes(blocks) if spec.recompute == "none" and spec.attention in FUSED else 0,
+        "saved_bytes": saved_bytes(blocks) if spec.recompute == "none" and spec.attends in FUSED else 0,
         "ep_axes": parallel.ep_axes,
     }
     if parallel.fsdp == 1:
@@ -252,8 +252,10 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         1 if decode else spec.length,
         spec.length,
         width,
-        attention=spec.attention,
+        attention=spec.attends,
         decode=decode,
+        recipe=spec.recipe,
+        forward_only=True,
     )
     blocks = Blocks(model, cut)
     made = stages(
@@ -310,10 +312,10 @@ def data_parallel_job(spec: ModelWorkload, model: DataParallelModel) -> ModelJob
     return ModelJob(model.name, [[layers]], training, memory)
 
 
-def _boundary(blocks: Blocks, *, scatter: bool = True) -> tuple[int, Exchange | None]:
+def _boundary(blocks: Blocks) -> tuple[int, Exchange | None]:
     """What a rank sends to the next stage, and how that makes it whole (Megatron-LM's scatter and gather)."""
     parallel, whole = blocks.cut.parallel, blocks.cut.state_bytes(blocks.model.hidden)
-    if parallel.tp == 1 or not (scatter or parallel.sequence_parallel):
+    if parallel.tp == 1:
         return whole, None
     share = -(-whole // parallel.tp)
     gathers = parallel.pp > 1 and not parallel.sequence_parallel

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from cosim.gpu.kernels import NARROW_BYTES
 from cosim.models.catalogue.architecture import ATTENTION, EXPERTS, MAMBA
 from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.mamba_layer import MambaLayer
@@ -253,5 +254,10 @@ def inference_memory(
             states = kinds.count(MAMBA) * m.mamba.kept_bytes(cut.width) // tp
             cache += states * cut.batch * micro_batches
         width = max(2 * m.hidden, 3 * m.ffn // tp)
-        found.append(Memory(weights=own * cut.width, cache=cache, activations=cut.tokens * width * cut.width))
+        weights = own * cut.width
+        if cut.narrow is not None:  # but the ends
+            ends = blocks.embedding().num_parameters * (begin == count)
+            ends += blocks.next_token().num_parameters * (begin == m.layers)
+            weights = ends * cut.width + int((own - ends) * NARROW_BYTES[cut.narrow])
+        found.append(Memory(weights=weights, cache=cache, activations=cut.tokens * width * cut.width))
     return max(found, key=lambda memory: memory.total)

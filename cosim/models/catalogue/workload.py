@@ -18,15 +18,15 @@ from cosim.host.contract import HostSpec
 from cosim.models.activations import with_activations_out
 from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
-from cosim.models.catalogue.cut import Attention, Parallel, Recipe, Recompute, Recomputed
+from cosim.models.catalogue.cut import FUSED, Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
 from cosim.models.catalogue.memory import Memory
 from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
 from cosim.models.contract import Framework, Model
-from cosim.models.frameworks import Megatron
+from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
 from cosim.models.offload import Offload, offloaded
-from cosim.models.preset_settings import said_of, unchanged, widened
+from cosim.models.preset_settings import presets_of, said_of, unchanged, widened
 from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
 from cosim.registry import Named
@@ -63,7 +63,11 @@ class TrainedWorkload(WorkloadSpec):
         description="what backward runs again: nothing, selective: scores and softmax (pytorch: what"
         " torchtitan doesn't save by operator), full: the layer; or operators, [norm, activation]",
     )
-    attention: Attention = Field("flash", description="one kernel, or scores, softmax, product apart")
+    attention: Attention | None = Field(
+        None,
+        description="one kernel, or scores, softmax, product apart; omitted: flash, the GPU's newest, under"
+        " framework pytorch flash2",
+    )
     dtype: DType = Field("bf16", description="of weights and activations")
     recipe: Recipe | None = Field(
         None, description="narrow type of linear layers' products: fp8, mxfp8, nvfp4; omitted: as dtype"
@@ -179,6 +183,21 @@ class ModelWorkload(TrainedWorkload):
         if self.sharded_optimizer or self.parallel.fsdp > 1:
             raise ValueError(f"{name} needs whole replicas: without sharded_optimizer and fsdp")
 
+    def other_scripts(self) -> list[tuple[str, str]]:
+        """See :class:`~cosim.workload.contract.WorkloadSpec`: presets, attention, recomputation, norms."""
+        if self.task != "training":
+            return []
+        found: list[tuple[str, str]] = []
+        if self.preset is None:
+            found += [("preset", name) for name in presets_of(self.framework)]
+        if "attention" not in self.model_fields_set:
+            found += [("attention", one) for one in FUSED if one != self.attends]
+        if "recompute" not in self.model_fields_set:
+            found += [("recompute", "selective"), ("recompute", "full")]
+        if isinstance(self.framework, PyTorch) and "norm" not in self.framework.model_fields_set:
+            found.append(("framework.norm", "fused"))
+        return found
+
     def idle_settings(self) -> list[tuple[str, str]]:
         """Settings of what this job doesn't have."""
         idle: list[tuple[str, str, bool]] = []
@@ -217,6 +236,11 @@ class ModelWorkload(TrainedWorkload):
         if self.task == "training" or self.parallel.sp is not None:
             return self.parallel
         return self.parallel.model_copy(update={"sp": False})
+
+    @property
+    def attends(self) -> Attention:
+        """``attention``, or the framework's own."""
+        return self.attention or self.framework.own_attention
 
     @property
     def together(self) -> int:
@@ -327,9 +351,12 @@ class ModelWorkload(TrainedWorkload):
         )
         made = on(gpu, report, stretch)
         sigmas = None
-        if self.task == "training":  # the GPUs' errors are those of trainings
+        if self.task == "training":
             sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
             sigmas = sigmas if self.preset is None else widened(self.preset, self, sigmas)
+        elif self.task == "decode" and not self.model.is_uneven():
+            sigmas = gpu.decode_error(self.dtype)
+            sigmas = widened(self.preset or "vllm-0.19", self, sigmas, known=self.preset is not None)
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
         return self._late(made, self._timer(gpu, stretch))
 
@@ -337,16 +364,21 @@ class ModelWorkload(TrainedWorkload):
         """How far the compute model can be trusted for the task."""
         if self.task == "training":
             return gpu.trust(self.dtype)
-        return f"with what trainings reach: no {self.task} was held against it, and there is no interval"
+        if self.task == "prefill":
+            return "with what trainings reach: no prefill was held against it, and there is no interval"
+        if self.model.is_uneven():
+            return "with what trainings reach: no decode step of experts was held against it: no interval"
+        return "decode steps were held against measured ones of dense models (validation/decode)"
 
     def _timer(self, gpu: Gpu, stretch: float) -> Timer:
         """What times this job's kernels on a GPU, so many times as long."""
+        graphed = self.task != "training" if self.cuda_graphs is None else self.cuda_graphs
+        if graphed:  # nor does the GPU idle between two kernels
+            gpu = gpu.model_copy(update={"host": gpu.host.model_copy(update={"gap_time": 0})})
         timer: Timer = gpu.timer(self.dtype)
         if stretch > 1:
             timer = Stretched(timer, stretch)
-        if self.task != "training" if self.cuda_graphs is None else self.cuda_graphs:
-            timer = Graphed(timer)
-        return timer
+        return Graphed(timer) if graphed else timer
 
     def _work(self, job: ModelJob, gpu: Gpu) -> IterationWork | None:
         """What an iteration gets done, of training."""

@@ -40,7 +40,7 @@ def fits_local(spec: ModelWorkload, model: TransformerModel) -> None:
             raise ValueError(f"{name} has GPT's layers: {model.name} needs {needed}; or leave it out")
     job = {
         "task: training": spec.task == "training",
-        "attention: unfused": spec.attention == "unfused",
+        "attention: unfused": spec.attends == "unfused",
         "recompute: none": spec.recompute == "none",
         "no recipe": spec.recipe is None,
         "no offload": spec.offload is None,

@@ -87,7 +87,7 @@ def fits_pytorch(spec: ModelWorkload, model: TransformerModel, framework: PyTorc
             raise ValueError(
                 f"{name}: {what} is of whole logits; `vocabulary_parallel_loss: false` gathers them"
             )
-    if framework.unpadded and spec.attention not in FUSED:
+    if framework.unpadded and spec.attends not in FUSED:
         raise ValueError(f"{name}: unpadded is of fused attention (attention: {', '.join(FUSED)})")
     if framework.fsdp_version == 1:
         _fits_flat(spec, framework)
@@ -181,7 +181,7 @@ def _fits_compiled(spec: ModelWorkload, model: TransformerModel, framework: PyTo
         "no head_norms": not model.head_norms,
         "fused_qkv: false": not framework.fused_qkv,
         "unpadded: false": not framework.unpadded,
-        "attention: one that is fused": spec.attention in FUSED,
+        "attention: one that is fused": spec.attends in FUSED,
         "no recipe": spec.recipe is None,
         "parallel.sp: true, gathers and scatters (not all-reduces)": p.tp == 1 or p.sequence_parallel,
         "async_tensor_parallel: false": p.tp == 1 or not framework.async_tensor_parallel,

@@ -5,6 +5,7 @@ A plug-in needs ``from cosim.network.congestion import Control``.
 ===============  ======================================================================
 ``contract``     congestion controls: what a plug-in is
 ``control``      asking a control: batches of connections as columns, and its answers checked
+``credits``      credits of links, hop by hop, and links that send again what arrived wrong
 ``fabric``       what a fabric is to the congestion network: the links and ports of a topology, as a
                  scenario and a control have them, and what is read off them when a run ends
 ``settings``     what a scenario says of the congestion network: ``{model: congestion, control: dctcp,

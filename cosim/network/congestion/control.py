@@ -70,11 +70,11 @@ def ask_in_python(control: Control, fluid: CongestionState) -> None:
     """
     rows, state = _batch_of(fluid)
     telemetry = _telemetry_of(fluid, rows, known=control.telemetry)
-    fresh = rows["first"] != 0.0
-    if not fresh.any():  # as a rule
+    starting = rows["first"] != 0.0
+    if not starting.any():  # as a rule
         _ask(control, rows, telemetry, state, "update")
         return
-    for chosen, what in ((fresh, "start"), (~fresh, "update")):
+    for chosen, what in ((starting, "start"), (~starting, "update")):
         part = rows[chosen]
         if len(part):
             _ask(control, part, telemetry[chosen], state, what)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cosim.errors import NetworkError
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import marks_of
+from cosim.network.congestion.credits import Credits, Loops
 from cosim.network.congestion.state import BINS, LINE, PASSING, PORT, PORT_LINK, SETTINGS
 from cosim.network.flows import F64, I32, I64
 from cosim.network.plugged import state_width
@@ -46,6 +47,7 @@ class PortSettings:
     rest: bool = True
     headers: bool = True
     tolerance: float = 0.0
+    credits: Credits | None = None
 
 
 def packet_bytes(control: Control, ports: PortSettings) -> tuple[int, int]:
@@ -76,6 +78,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
     found["gives_rate"] = control.gives == "rate"
     found["paced"] = control.paced
     found["lossless"] = control.lossless if ports.lossless is None else ports.lossless
+    found["lossless"] |= ports.credits is not None
     found["trims"] = control.trims if ports.trims is None else ports.trims
     found["slope"], found["intercept"] = scaling
     found["settles"] = control.settles and not control.telemetry
@@ -97,6 +100,7 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
     links["back_first"] = _NONE
     links["capacity"] = links["nominal"] = np.floor(rate_bps)
     links["latency"] = topology.link_latency_ps
+    links["loop"] = NEVER
     never = 1e18
     for rate in np.unique(rate_bps).tolist():
         marks = marks_of(control, rate, ports.mtu_bytes)
@@ -118,6 +122,12 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
         links["buffer"][one] = room
         links["pause"][one] = pause
         links["resume"][one] = max(pause - 2 * ports.mtu_bytes, pause / 2)
+    if ports.credits is not None:
+        packet = packet_bytes(control, ports)[1]
+        room = ports.credits.buffer
+        # It goes on by packets; where there is room for many, by several: the same in the mean, less to do.
+        links["pause"], links["resume"] = room, max(room - max(packet, room / 16), room / 2)
+        links["loop"] = Loops(ports.credits, packet).loop_bps(rate_bps, topology.link_latency_ps)
     if control.credits and not topology.routing.endpoints_forward:
         links["mark_from"][topology.link_dst < topology.num_endpoints] = never
     return links

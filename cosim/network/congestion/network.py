@@ -49,7 +49,7 @@ of a packet at another rate than the one that a link was built with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,11 +63,12 @@ from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.session import Balancing
 from cosim.network.calendar import events_of
 from cosim.network.chance import salts
-from cosim.network.changes import ChangeList
+from cosim.network.changes import ChangeList, ChangeTable
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
+from cosim.network.congestion.credits import Loops
 from cosim.network.congestion.fabric import (
     PortSettings,
     circle,
@@ -89,7 +90,7 @@ from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
-from cosim.topology.changes import LinkChange
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, format_rate, format_time
 
@@ -116,6 +117,8 @@ class CongestionNetwork(CompiledNetwork):
         self._ports = ports or PortSettings()
         _, self._wire_bytes = packet_bytes(self._control, self._ports)
         """Bytes of a full packet on the wire."""
+        given = self._ports.credits
+        self._loops = None if given is None else Loops(given, self._wire_bytes)
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
@@ -123,6 +126,10 @@ class CongestionNetwork(CompiledNetwork):
         self._choices_used = 0
         self._own = self._now = np.zeros(0, np.int32)
         self._detour_strands: dict[tuple[int, int], int] = {}
+        if self._loops is not None:
+            topology = replace(topology, link_rate_bps=self._loops.goodput_bps(topology.link_rate_bps))
+            if topology.changes is not None:
+                self._changes = ChangeTable(self._loops.changed(topology.changes))
         self._check_rates(topology)
         self._rate = topology.link_rate_bps
         self._numbers = ChannelNumbers()
@@ -177,13 +184,13 @@ class CongestionNetwork(CompiledNetwork):
                 f"rates from {low} to {high} are modelled"
             )
 
-    def _check_round_trips(self, conns: NDArray[Any], ends: NDArray[Any]) -> None:
+    def _check_round_trips(self, conns: NDArray[Any], ends: NDArray[Any], control: Control) -> None:
         """Refuse paths that the control would take for a queue."""
         hops, number = np.unique(conns["hops"], return_inverse=True)
-        longest = np.array([self._control.longest_rtt_ps(one) for one in hops.tolist()])
+        longest = np.array([control.longest_rtt_ps(one) for one in hops.tolist()])
         for conn in np.flatnonzero(conns["base"] > longest[number])[:1].tolist():
             names, (_, src, dst, _) = self._topology.node_names, ends[conn].tolist()
-            kind = type(self._control)
+            kind = type(control)
             name = name_of("cosim.controls", kind) or kind.__name__
             most, bare = (format_time(round(ps)) for ps in (longest[number[conn]], conns["base"][conn]))
             raise NetworkError(
@@ -225,7 +232,7 @@ class CongestionNetwork(CompiledNetwork):
         fluid.strands["part"][own] = fluid.strands["listed"][own] = 1
         strands = fluid.strands[own]
         mine["strand"], mine["hops"], mine["base"] = own, strands["hops"], strands["base"]
-        self._check_round_trips(mine, ends[row])
+        self._check_round_trips(mine, ends[row], self._control)
         has = strands["hops"] > 0
         leads = fluid.hops["link"][strands["hop"][has]]
         mine["line"][has] = np.floor(self._rate[leads])
@@ -285,6 +292,10 @@ class CongestionNetwork(CompiledNetwork):
         self._now = goal
         kernel.reroute(core, self._fluid, len(moved), moved, goal[moved])
 
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
+        super().change(changes if self._loops is None else list(self._loops.changed(changes)))
+
     def traits(self, group: FlowGroup) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight, priority, job and coflow."""
         if not 0 <= group.priority < NUM_CLASSES:
@@ -330,7 +341,13 @@ class CongestionNetwork(CompiledNetwork):
         fluid.parameters[:] = self._control.parameters()
         # A link that changes, if only to the rate that it has, wakes all whose updates are left out there.
         rates = fluid.links["capacity"].tolist()
-        self.change([LinkChange(now_ps, link, float(rate)) for link, rate in enumerate(rates)])
+        super().change([LinkChange(now_ps, link, float(rate)) for link, rate in enumerate(rates)])
+
+    def parameters_with(self, values: Mapping[str, Any]) -> F64:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`."""
+        control = tuned(self._control, values, self._ports, self._topology)
+        self._check_round_trips(self._fluid.conns[: self._conns_used], self._ends, control)
+        return np.array(control.parameters(), np.float64)
 
     @property
     def columns(self) -> CongestionState:
@@ -360,6 +377,11 @@ class CongestionNetwork(CompiledNetwork):
         found = circle(fluid.ports, fluid.feeds, int(fluid.counts["stuck"][0]) - 1)
         links = fluid.ports["link"][found].tolist()
         shown = ", ".join(self._topology.link_name(one) for one in links)
+        if self._loops is not None:
+            return (
+                f"congestion: deadlock of credits at {now} ps: {shown} wait for each other's room in a "
+                "circle; take a routing without circles, or a larger flow_control.buffer"
+            )
         return (
             f"congestion: PFC deadlock at {now} ps: {shown} pause each other in a circle; "
             "take a routing without circles, a larger pfc_threshold, or pfc: false"

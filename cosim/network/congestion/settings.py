@@ -10,6 +10,7 @@ from cosim.context import Context
 from cosim.doubts import Doubt
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.congestion.contract import Control
+from cosim.network.congestion.credits import Credits
 from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.registry import Named
@@ -70,6 +71,11 @@ class Congestion(NetworkSpec):
         description="bytes of one link in a port's queue from which that link is paused; omitted: half the "
         "buffer",
     )
+    flow_control: Credits | None = Field(
+        None,
+        description="links that send what the other end has room for (kind: credits), in place of pfc; "
+        "omitted: pfc, or drops",
+    )
     trimming: Literal["auto"] | bool = Field(
         "auto",
         description="cut packets without room down to their headers; auto: as the control's paper has it",
@@ -94,6 +100,13 @@ class Congestion(NetworkSpec):
     def _thresholds(self) -> Congestion:
         if self.ecn_min is not None and self.ecn_max is not None and self.ecn_max < self.ecn_min:
             raise ValueError("ecn_max is below ecn_min")
+        if self.flow_control is not None and self.pfc is True:
+            raise ValueError("flow_control and pfc both say when a link stands still: take one of them")
+        if self.flow_control is not None:
+            from cosim.network.congestion.fabric import PortSettings, packet_bytes
+
+            ports = PortSettings(mtu_bytes=self.mtu, headers=self.headers)
+            self.flow_control.check_packet(packet_bytes(self.control.inner(), ports)[1])
         return self
 
     def shares_links(self) -> bool:
@@ -139,9 +152,14 @@ class Congestion(NetworkSpec):
         if self.control.inner() is not self.control and not self.control.inner().grows:
             found.append(("control", "MLTCP scales growth, and what it is over doesn't grow"))
         lossless = self.control.inner().lossless if self.pfc == "auto" else self.pfc
-        if lossless and "rto" in self.model_fields_set:
+        if self.flow_control is not None:
+            lossless = True
+            idle = {"buffer", "pfc", "pfc_threshold", "rto", "trimming"} & self.model_fields_set
+            found += [(name, "links have credits: nothing is dropped") for name in sorted(idle)]
+            found += [(f"flow_control.{name}", why) for name, why in self.flow_control.idle_settings()]
+        elif lossless and "rto" in self.model_fields_set:
             found.append(("rto", "nothing is dropped: pfc is on"))
-        if self.pfc_threshold is not None and not lossless:
+        elif self.pfc_threshold is not None and not lossless:
             found.append(("pfc_threshold", "nothing is paused: pfc is off"))
         found += self._idle_marks(lossless=lossless)
         if self.queues_at is not None and {self.buffer, self.ecn_min, self.pfc_threshold} == {None}:
@@ -178,6 +196,7 @@ class Congestion(NetworkSpec):
             PortSettings(
                 mtu_bytes=self.mtu,
                 headers=self.headers,
+                credits=self.flow_control,
                 buffer_bytes=self.buffer,
                 mark_from_bytes=self.ecn_min,
                 mark_all_bytes=self.ecn_max,

@@ -17,6 +17,8 @@ _KNOWN: dict[str, tuple[str, tuple[int, int]]] = {
     "a100-80gb": ("NVIDIA A100-SXM4-80GB", (8, 0)),
     "h100-sxm": ("NVIDIA H100 80GB HBM3", (9, 0)),
     "l40s": ("NVIDIA L40S", (8, 9)),
+    "rtx-4090": ("NVIDIA GeForce RTX 4090", (8, 9)),
+    "rtx-pro-6000": ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (12, 0)),
     "h20": ("NVIDIA H20", (9, 0)),
     "h100-pcie": ("NVIDIA H100 PCIe", (9, 0)),
     "h200-sxm": ("NVIDIA H200", (9, 0)),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.network.simulator import BalancingUse
 from cosim.results.fast_forward import FastForward
+from cosim.results.line_waits import PLACES, LineWaits
 from cosim.results.queues import QueueSummary
 from cosim.results.render.doubts_page import doubts_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
@@ -143,11 +144,12 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         yield f"  {who}{_about_request(job.request)}"
     if job.limit:
         yield f"  {who}limited by {job.limit}"
-    if job.free_communication_speedup is not None and job.free_communication_iteration_ps is not None:
+    free = job.free_communication_speedup if job.communication.max_ps else None
+    if free is not None and job.free_communication_iteration_ps is not None:
         bound = format_time(job.free_communication_iteration_ps)
         yield (
             f"  {who}what if communication were free: at least {bound} an iteration,"
-            f" at most {job.free_communication_speedup:.2f} x faster"
+            f" at most {free:.2f} x faster"
         )
 
 
@@ -250,6 +252,8 @@ def _messages(summary: Summary) -> list[str]:
         lines.append("message times: " + ", ".join(f"{name} {format_time(t)}" for name, t in marks.items()))
     if summary.queues is not None:
         lines.append(render_queues(summary.queues))
+    if summary.line_waits is not None:
+        lines.append(render_line_waits(summary.line_waits))
     if summary.fast_forward is not None:
         lines.append(render_fast_forward(summary.fast_forward))
     if summary.balancing is not None:
@@ -289,6 +293,17 @@ def render_queues(queues: QueueSummary) -> str:
         together = f"{format_time(queues.pause_ps)} together"
         counts.append(f"{queues.paused_links} links paused, {longest}, {together}")
     return f"{where}; {', '.join(counts)}"
+
+
+def render_line_waits(waits: LineWaits) -> str:
+    """Where lines of cache waited, in one line."""
+    where = ", ".join(f"{place} {format_time(round(getattr(waits, f'{place}_ps')))}" for place in PLACES)
+    worst = f"longest at {waits.worst_link} ({format_time(round(waits.worst_link_ps))})"
+    most = format_size(waits.in_flight_bytes)
+    return (
+        f"lines: {waits.lines:,} over links; a line waits at {where}, {worst}; "
+        f"at most {most} of a GPU in flight"
+    )
 
 
 def _report(report: Mapping[str, Sequence[str]]) -> Iterator[str]:

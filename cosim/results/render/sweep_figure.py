@@ -6,8 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from cosim.results.measures import MEASURES
 from cosim.results.orders import letters
+from cosim.results.quantities import QUANTITIES
 from cosim.results.render.figure import COLORS, MARKERS, new_figure, save_figure
 from cosim.results.sweep import SweepRun
 
@@ -43,7 +43,7 @@ def draw_sweep(sweep: SweepRun, path: Path) -> Path:
 def draw_measure(panel: Any, sweep: SweepRun, measure: str) -> None:
     """Draw a panel: the columns of the table beside one another."""
     width = panel.figure.get_figwidth()
-    one, columns, relative = MEASURES[measure], sweep.columns, _relative(sweep, measure)
+    one, columns, relative = QUANTITIES[measure], sweep.columns, _relative(sweep, measure)
     ends = _draw_choices(panel, sweep, measure, relative)
     for c in range(0, len(columns), 2):
         panel.axvspan(c - 0.5, c + 0.5, color="#f2f2f2", lw=0, zorder=0)
@@ -55,7 +55,7 @@ def draw_measure(panel: Any, sweep: SweepRun, measure: str) -> None:
         panel.set_ylabel(f"{measure} / best of its column")
         _ratios(panel, min(ends, default=1.0), max(ends, default=1.0))
     else:
-        panel.set_ylabel(f"{measure} ({one.symbol})" if one.symbol else measure)
+        panel.set_ylabel(f"{measure} ({one.unit.symbol})" if one.unit.symbol else measure)
         panel.set_ylim(bottom=0)
     several = len({trial.seed for trial in sweep.runs}) > 1
     how = ", seed by seed over the best of its column; bars: 95\u00a0%" if relative else "; bars: 95\u00a0%"
@@ -70,7 +70,7 @@ def _draw_choices(panel: Any, sweep: SweepRun, measure: str, relative: bool) -> 
     labels = sweep.axes[0][1]
     groups = [letters(sweep, column, measure) if len(labels) > 1 else {} for column in sweep.columns]
     of = sweep.of_best if relative else sweep.cell
-    scale = 1.0 if relative else 1 / MEASURES[measure].per
+    scale = 1.0 if relative else 1 / QUANTITIES[measure].unit.per
     ends: list[float] = []
     for k, label in enumerate(labels):
         cells = [of((label, *column), measure) for column in sweep.columns]
@@ -113,7 +113,7 @@ def _relative(sweep: SweepRun, measure: str) -> bool:
     several = len(sweep.columns) > 1 and len(sweep.axes[0][1]) > 1
     return (
         several
-        and MEASURES[measure].unit == "time"
+        and QUANTITIES[measure].kind == "time"
         and all(
             sweep.of_best((sweep.order(column, measure) or ("",))[:1] + column, measure).count
             for column in sweep.columns

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cosim.results.measures import MEASURES, show_value
 from cosim.results.orders import agreement, letters, reversals, shown_order
+from cosim.results.quantities import QUANTITIES
 from cosim.results.render.doubts_page import MARK, points_section
 from cosim.results.render.page import Lines, Page, PageTable, Section
 from cosim.results.sweep import Cell, Column, SweepRun
@@ -35,7 +35,7 @@ def sweep_page(sweep: SweepRun) -> Page:
         head.append(Lines([f"INTERRUPTED: {sweep.interrupted}; what follows was run until then"], bold=True))
     sections = [Section(head), *points_section((named(one.labels), one.doubtful) for one in sweep.runs)]
     for measure in sweep.measures:
-        parts: list[PageTable | Lines] = [Lines([f"{measure}: {MEASURES[measure].text}"], bold=True)]
+        parts: list[PageTable | Lines] = [Lines([f"{measure}: {QUANTITIES[measure].text}"], bold=True)]
         parts += _tables(sweep, measure)
         parts += _over_baseline(sweep, measure)
         parts += _orders(sweep, measure, several, first=measure == sweep.measures[0])
@@ -86,13 +86,15 @@ def _shown(cell: Cell, measure: str, best: bool, doubtful: bool, group: str) -> 
     group = f" {group}" if group else ""
     if cell.count == 0:
         return f"-{group}  "
-    text = show_value(measure, cell.mean)
+    quantity = QUANTITIES[measure]
+    text = quantity.unit.show(cell.mean)
     if cell.half_width:
-        unit = MEASURES[measure].unit
-        if unit in ("time", "bytes", "count"):
-            text += f" ±{100 * cell.half_width / cell.mean:.1f} %" if cell.mean else ""
+        if quantity.kind == "share":
+            text += f" ±{100 * cell.half_width:.1f}"
+        elif quantity.kind == "ratio":
+            text += f" ±{cell.half_width:.3f}"
         else:
-            text += f" ±{100 * cell.half_width:.1f}" if unit == "share" else f" ±{cell.half_width:.3f}"
+            text += f" ±{100 * cell.half_width / cell.mean:.1f} %" if cell.mean else ""
     return text + (f" {MARK}" if doubtful else "") + group + (" *" if best else "  ")
 
 

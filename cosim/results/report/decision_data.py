@@ -37,10 +37,10 @@ def decision_data(done: SearchRun) -> dict[str, Any]:
             {
                 "labels": list(one.labels),
                 "values": [_value(one, name) for name in names],
-                "told": [QUANTITIES[name].show(_value(one, name)) for name in names],
+                "told": [QUANTITIES[name].unit.show(_value(one, name)) for name in names],
                 "low": chance.low,
                 "high": chance.high,
-                "interval": f"{QUANTITIES[first].show(chance.low)} to {QUANTITIES[first].show(chance.high)}",
+                "interval": " to ".join(map(QUANTITIES[first].unit.show, (chance.low, chance.high))),
                 "best": chance.best,
                 "front": one.labels in front,
                 "doubtful": one.doubtful,
@@ -71,7 +71,7 @@ def _what_ifs(done: SearchRun) -> list[dict[str, Any]]:
         cell: dict[str, Any] = {"labels": list(one.point.labels), "error": one.point.error, "change": None}
         if not one.point.error:
             value = one.point.values[first]
-            cell["told"] = QUANTITIES[first].show(value)
+            cell["told"] = QUANTITIES[first].unit.show(value)
             cell["change"] = value / base[one.point.labels] - 1 if base[one.point.labels] else None
             cell["doubtful"] = one.point.doubtful
         rows.setdefault(one.label, []).append(cell)

@@ -12,9 +12,9 @@ from typing import Any
 from cosim.errors import InputError, Location
 from cosim.files.folder import settle
 from cosim.files.text import read_text
-from cosim.results.measures import MEASURES
 from cosim.results.orders import letters
-from cosim.results.sweep import SweepRun, Trial
+from cosim.results.quantities import QUANTITIES
+from cosim.results.sweep import SweepRun, Trial, column_of
 
 TRIALS = "trials.csv"
 PageOf = Callable[[Trial], str]
@@ -38,9 +38,9 @@ def sweep_data(sweep: SweepRun, page_of: PageOf = no_run) -> dict[str, Any]:
         "measures": [
             {
                 "name": name,
-                "text": MEASURES[name].text,
-                "unit": MEASURES[name].symbol,
-                "more_is_better": not MEASURES[name].less_is_better,
+                "text": QUANTITIES[name].text,
+                "unit": QUANTITIES[name].unit.symbol,
+                "more_is_better": not QUANTITIES[name].less_is_better,
             }
             for name in sweep.measures
         ],
@@ -56,7 +56,7 @@ def sweep_data(sweep: SweepRun, page_of: PageOf = no_run) -> dict[str, Any]:
 
 
 def _cell(sweep: SweepRun, labels: tuple[str, ...], page_of: PageOf) -> dict[str, Any]:
-    cells = [(sweep.cell(labels, name), MEASURES[name].per) for name in sweep.measures]
+    cells = [(sweep.cell(labels, name), QUANTITIES[name].unit.per) for name in sweep.measures]
     return {
         "labels": list(labels),
         "doubtful": sweep.doubtful(labels),
@@ -98,12 +98,15 @@ def load_sweep(directory: Path) -> SweepRun:
             location=Location(str(path)),
         )
     seed = head.index("seed")
-    axes, measures = head[:seed], tuple(head[seed + 1 : -3])
-    for name in measures:
-        if name not in MEASURES:
+    axes, columns = head[:seed], head[seed + 1 : -3]
+    of_column = {column_of(name): name for name in QUANTITIES}
+    for column in columns:
+        if column not in of_column:
             raise InputError(
-                f"{name!r} is not a measure; there are {', '.join(MEASURES)}", location=Location(str(path), 1)
+                f"{column!r} is not a column of a sweep; there are {', '.join(of_column)}",
+                location=Location(str(path), 1),
             )
+    measures = tuple(of_column[column] for column in columns)
     trials = [_trial(path, number, row, seed, measures) for number, row in enumerate(rows[1:], 2)]
     labels = tuple(
         (name, tuple(dict.fromkeys(trial.labels[k] for trial in trials))) for k, name in enumerate(axes)

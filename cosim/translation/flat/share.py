@@ -169,9 +169,9 @@ class _TemplateShare:
         node, dep = np.concatenate(edges_of), np.concatenate(edges_to)
         by = np.lexsort((dep, node))
         node, dep = node[by], dep[by]
-        fresh = np.ones(len(node), bool)
-        fresh[1:] = (node[1:] != node[:-1]) | (dep[1:] != dep[:-1])
-        node, dep = node[fresh], dep[fresh]
+        is_first = np.ones(len(node), bool)
+        is_first[1:] = (node[1:] != node[:-1]) | (dep[1:] != dep[:-1])
+        node, dep = node[is_first], dep[is_first]
         ptr = np.searchsorted(node, np.arange(len(raw) + 1))
         flow = raw % n
         is_ready = raw < n

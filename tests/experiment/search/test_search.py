@@ -17,6 +17,7 @@ from cosim.experiment.search.bound import Bounds
 from cosim.experiment.search.design import Design, read_design
 from cosim.experiment.sweep import OF_A_DESIGN
 from cosim.protocol import adapters
+from cosim.results.report.sweep_data import load_sweep
 from tests.adapters import ns3_worlds
 from tests.experiment.search.spaces import small_space
 from tests.inputs import ROOT
@@ -340,7 +341,7 @@ def test_without_ns3_its_level_is_refused_before_anything_runs(
 
 def test_run_and_search_name_each_other(tmp_path: Path) -> None:
     assert {*Design.model_fields} - {*cosim.Sweep.model_fields} == {*OF_A_DESIGN}
-    with pytest.raises(InputError, match=r"it says objective and cost[\s\S]*`cosim search scenario`"):
+    with pytest.raises(InputError, match=r"it says objective[\s\S]*`cosim search scenario`"):
         cosim.run(LINEAR + "axes: {}\nobjective: [price]\n")
     with pytest.raises(InputError, match=r"has nothing to choose[\s\S]*`cosim run`"):
         cosim.search({"network": "fair_share"})
@@ -363,7 +364,7 @@ def test_points_that_are_run_together_are_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--objective", "iterations"], "there is no quantity 'iterations'; did you mean 'iteration'"),
+        (["--objective", "iterations"], "there is no measure 'iterations'; did you mean 'iteration'"),
         (["--objective", "price"], "what an endpoint of job0 costs is not known: its workload names no GPU"),
         (["--objective", "tokens_per_s"], "tokens of the job job0 is not known"),
         (["--optimizer", "bound"], "there is no optimizer 'bound'; did you mean 'bounds'"),
@@ -373,7 +374,7 @@ def test_points_that_are_run_together_are_the_same(tmp_path: Path) -> None:
             "no point of design keeps iteration <= 1 us: the nearest",
         ),
         (["--set", "constraints={price: cheap}"], "'cheap' is not a number; write 10e6, or 10M"),
-        (["--set", "constraints={prize: 1}"], "there is no quantity 'prize'; did you mean 'price'"),
+        (["--set", "constraints={prize: 1}"], "there is no measure 'prize'; did you mean 'price'"),
         (["--set", "cost={gpu: {}}"], "unknown key 'gpu'; did you mean 'gpus'"),
         (["--set", "cost=missing.yaml"], "missing.yaml"),
         (["--set", "fidelity=[{}, {settings: {network: congestion}}]"], "fidelity[1]"),
@@ -431,6 +432,50 @@ def test_a_run_a_sweep_and_a_search_mean_the_same_by_tokens_per_s() -> None:
     assert 8 * job.tokens_per_gpu_s == pytest.approx(2 * 1024 / (job.iteration_mean_ps / 1e12))
 
 
-def test_a_sweep_says_who_knows_a_price() -> None:
-    with pytest.raises(InputError, match=r"price is known of a design, not of a run: `cosim search`"):
-        cosim.sweep(TRAINING, {"rate": {"topology.rate": ["400Gbps"]}}, measures=["price"])
+COSTS = {"ports": {"rate": "400Gbps", "price": 5000, "power": 10}}
+ASKED = ["price", "power", "energy", "tokens_per_s_per_dollar", "tokens_per_joule", "endpoint_rate", "memory"]
+
+
+def test_a_run_a_sweep_and_a_search_mean_the_same_by_what_a_cluster_costs() -> None:
+    axes = {"rate": {"topology.rate": ["400Gbps", "200Gbps"]}}
+    sweep = {"scenario": yaml.safe_load(TRAINING), "axes": axes, "cost": COSTS}
+    swept = cosim.run({**sweep, "measures": ASKED, "seeds": 2})
+    assert isinstance(swept, cosim.SweepRun)
+    found = cosim.search({**sweep, "objective": ASKED, "optimizer": "all"})
+    run = cosim.run(TRAINING, {"topology.rate": "200Gbps"})
+    for name in ASKED:
+        cell = swept.cell(("200Gbps",), name)
+        [tried] = [one for one in found.tried if one.labels == ("200Gbps",)]
+        assert cell.mean == pytest.approx(tried.values[name]) == pytest.approx(run.measure(name, COSTS))
+        assert cell.count == 2
+    # By hand: a port of 200 Gb/s costs half of one of 400, and so does each GPU's half of a cable.
+    free = {**COSTS, "cables": {"rate": "400Gbps", "price": 0, "power": 0}}
+    cables = run.measure("price", COSTS) - run.measure("price", free)
+    dearer = swept.cell(("400Gbps",), "price").mean - swept.cell(("200Gbps",), "price").mean
+    assert dearer == pytest.approx(8 * 2500 + cables)
+
+
+def test_a_sweep_of_prices_is_stored_and_read_back(tmp_path: Path) -> None:
+    axes = {"rate": {"topology.rate": ["400Gbps", "200Gbps"]}}
+    sweep = {"scenario": yaml.safe_load(TRAINING), "axes": axes, "measures": ["price", "iteration"]}
+    first = cosim.run(sweep, out=tmp_path / "out", store=tmp_path / "store")
+    again = cosim.run(sweep, store=tmp_path / "store")
+    assert isinstance(first, cosim.SweepRun)
+    assert isinstance(again, cosim.SweepRun)
+    assert first.trials_csv() == again.trials_csv()
+    assert first.trials_csv().startswith("rate,seed,price_usd,iteration_ps,doubtful,digest,error\n")
+    assert load_sweep(tmp_path / "out").cells.to_pandas().equals(first.cells.to_pandas())
+
+
+def test_a_measure_that_is_not_known_says_why() -> None:
+    ring = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"}
+    workload = {"kind": "collective", "collective": "all_reduce", "ranks": 4, "size": "4MB"}
+    run = cosim.run({"topology": ring, "network": "fair_share", "jobs": [{"workload": workload}]})
+    with pytest.raises(InputError, match="what an endpoint of job0 costs is not known"):
+        run.measure("price")
+    with pytest.raises(InputError, match=r"ports\.rate"):
+        run.measure("price", {"ports": {"rate": "fast", "price": 1, "power": 1}})
+    with pytest.raises(InputError, match="slowdown is held against each job by itself"):
+        run.measure("slowdown")
+    with pytest.raises(InputError, match="did you mean 'price'"):
+        run.measure("prize")

@@ -14,7 +14,7 @@ from cosim.errors import AlgorithmError
 from cosim.formats.msccl.lower import Lowered, lower_plan
 from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.read import parse_program
-from cosim.formats.msccl.rows import normal
+from cosim.pattern.rows import normal
 from cosim.formats.msccl.schedule import schedule
 from cosim.formats.msccl.write import write_program
 from cosim.pattern.config import CollectiveConfig

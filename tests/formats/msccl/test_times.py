@@ -12,7 +12,7 @@ import cosim
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.read import parse_program, read_program
-from cosim.formats.msccl.rows import normal
+from cosim.pattern.rows import normal
 from cosim.formats.msccl.schedule import schedule
 from cosim.pattern.costs import Costs
 from cosim.pattern.prove import prove

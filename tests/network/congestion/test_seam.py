@@ -20,15 +20,15 @@ from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
 from cosim.network.congestion.controls.rccc import Rccc
+from cosim.network.congestion.credits import Credits
 from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.testing import check_network
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.graph import Paths
 from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER, PS_PER_MS
-from tests.network.congestion.worlds import dumbbell, graph, star, watch
+from tests.network.congestion.worlds import dumbbell, graph, locked_ring, star, watch
 from tests.network.worlds import drive, drive_by_caller
 
 Make = Callable[..., CongestionNetwork]
@@ -51,15 +51,20 @@ def granting(**change: Any) -> CongestionNetwork:
     return CongestionNetwork(Rccc(), PortSettings(buffer_bytes=40_000, mtu_bytes=1_000, **change))
 
 
-every_make = st.sampled_from([marking, dropping, pausing, granting])
+def crediting(**change: Any) -> CongestionNetwork:
+    given = Credits(buffer=20_000, bit_errors=1e-7, retry="1us")
+    return CongestionNetwork(Dctcp(), PortSettings(credits=given, **change))
+
+
+every_make = st.sampled_from([marking, dropping, pausing, granting, crediting])
 
 
 def driven(make: Make, world: World) -> dict[tuple[int, int], tuple[int, int]]:
-    """Starts and ends; none where PFC locks up, as it may on random graphs with circles: it has to say so."""
+    """Starts and ends; none where ports lock up, as they may on graphs with circles: it has to say so."""
     try:
         return drive(make(), world)
     except NetworkError as error:
-        assert "PFC deadlock" in str(error)  # noqa: PT017
+        assert "deadlock" in str(error)  # noqa: PT017
         return {}
 
 
@@ -172,26 +177,7 @@ def test_a_message_alone_takes_its_bytes_at_line_rate_and_the_path() -> None:
 
 
 def test_a_circle_of_pauses_is_named() -> None:
-    """Four switches in a ring, each flow two links of it: the textbook deadlock."""
-    ring = [(4 + k, 4 + (k + 1) % 4, 1e9, 1_000) for k in range(4)]
-    hosts = [(k, 4 + k, 100e9, 1_000) for k in range(4)]
-
-    class Clockwise(Paths):
-        name = "clockwise"
-
-        def paths(self, topology: Any, src: Any, dst: Any, channel: Any) -> Any:  # noqa: ARG002
-            links = []
-            for one, other in zip(src.tolist(), dst.tolist(), strict=True):
-                hop = [(4 + (one + j) % 4, 4 + (one + j + 1) % 4) for j in range((other - one) % 4)]
-                ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
-                links.append([ends.index(e) for e in [(one, 4 + one), *hop, (4 + other, other)]])
-            ptr = np.cumsum([0, *map(len, links)]).astype(np.int64)
-            return ptr, np.array([one for path in links for one in path], np.int32)
-
-    from dataclasses import replace
-
-    topology = replace(graph(4, 8, ring + hosts), routing=Clockwise())
-    flows = [(k, (k + 2) % 4, 10_000_000) for k in range(4)]
+    topology, flows = locked_ring()
     with pytest.raises(NetworkError, match=r"PFC deadlock at \d+ ps: .*n4 -> n5"):
         watch(topology, Fixed(bdp=100), flows, PortSettings(pause_bytes=20_000))
 

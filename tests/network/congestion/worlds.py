@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkStatistics
-from cosim.topology.graph import Topology
+from cosim.topology.graph import Paths, Topology
 from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER
 
@@ -50,6 +51,29 @@ def star(sources: int, rate: float, latency_ps: int) -> Topology:
     hub = sources + 1
     links = [(hub, sources, rate, latency_ps)] + [(k, hub, rate, latency_ps) for k in range(sources)]
     return graph(sources + 1, sources + 2, links)
+
+
+def locked_ring() -> tuple[Topology, list[tuple[int, int, int]]]:
+    """Four switches in a ring, each flow two links of it: the textbook deadlock."""
+    ring = [(4 + k, 4 + (k + 1) % 4, 1e9, 1_000) for k in range(4)]
+    hosts = [(k, 4 + k, 100e9, 1_000) for k in range(4)]
+    topology = replace(graph(4, 8, ring + hosts), routing=Clockwise())
+    return topology, [(k, (k + 2) % 4, 10_000_000) for k in range(4)]
+
+
+class Clockwise(Paths):
+    """Of :func:`locked_ring`."""
+
+    name = "clockwise"
+
+    def paths(self, topology: Any, src: Any, dst: Any, channel: Any) -> Any:  # noqa: ARG002
+        links = []
+        for one, other in zip(src.tolist(), dst.tolist(), strict=True):
+            hop = [(4 + (one + j) % 4, 4 + (one + j + 1) % 4) for j in range((other - one) % 4)]
+            ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
+            links.append([ends.index(e) for e in [(one, 4 + one), *hop, (4 + other, other)]])
+        ptr = np.cumsum([0, *map(len, links)]).astype(np.int64)
+        return ptr, np.array([one for path in links for one in path], np.int32)
 
 
 def on_wire(control: Control, size: int, mtu: int) -> int:

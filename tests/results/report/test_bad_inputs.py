@@ -83,7 +83,7 @@ def test_a_run_of_another_version_is_refused_in_a_line(kept: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("value", ["1.2 ms", "1200us", "1,2"])
 def test_a_value_with_a_unit_of_its_own_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
-    head = "rate,seed,iteration,doubtful,digest,error\n"
+    head = "rate,seed,iteration_ps,doubtful,digest,error\n"
     (tmp_path / "trials.csv").write_text(f'{head}1,0,1000000,,,\n2,0,"{value}",,,\n')
     with pytest.raises(InputError) as refused:
         load_sweep(tmp_path)

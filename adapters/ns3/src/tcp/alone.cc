@@ -3,6 +3,7 @@
 //   set KEY VALUE                     transport, mltcp (0, 1), mtu_bytes, queue, queue_bytes, mark_bytes, seed, or an option
 //   nodes ENDPOINTS NODES
 //   link SRC DST RATE_BPS LATENCY_PS
+//   pcap PREFIX                       ns-3 captures each port's packets, the first 96 bytes of each, into PREFIX-NODE-PORT.pcap
 //   open
 //   path SRC DST CHANNEL LINKS...
 //   flow KEY_HIGH KEY_LOW SRC DST BYTES CHANNEL START_PS DELAY_PS [c|s]ID...     START_PS -1: by its dependencies
@@ -14,7 +15,10 @@
 #include "network.h"
 #include "tcp_fabric.h"
 
+#include <ns3/config.h>
 #include <ns3/nstime.h>
+#include <ns3/point-to-point-helper.h>
+#include <ns3/uinteger.h>
 
 #include <iomanip>
 #include <iostream>
@@ -93,6 +97,7 @@ Read(std::istream& input)
     settings.queue.clear();
     settings.routing = cosim::RoutingKind::kGiven;
     std::unique_ptr<Network> network;
+    std::string captured;
     std::string text;
     while (std::getline(input, text))
     {
@@ -122,12 +127,21 @@ Read(std::istream& input)
             settings.topology.link_rate_bps.push_back(rate);
             settings.topology.link_latency_ps.push_back(latency);
         }
+        else if (word == "pcap")
+        {
+            line >> captured;
+        }
         else if (word == "open")
         {
             settings.Finish();
             network = std::make_unique<Network>(settings.topology.num_endpoints, [&](cosim::Fabric::Arrived arrived) {
                 return std::make_unique<cosim::TcpFabric>(settings, std::move(arrived));
             });
+            if (!captured.empty())
+            {
+                ns3::Config::SetDefault("ns3::PcapFileWrapper::CaptureSize", ns3::UintegerValue(96));
+                ns3::PointToPointHelper().EnablePcapAll(captured, false);
+            }
         }
         else if (word == "path" && network)
         {

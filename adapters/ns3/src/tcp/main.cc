@@ -29,6 +29,7 @@ main(int argc, char** argv)
         wire::FEATURE_LINK_EVENTS,
         wire::FEATURE_LINK_RATES,
         wire::FEATURE_DETOURS,
+        wire::FEATURE_LIVE_CHANGES,
         wire::FEATURE_COFLOW,
         wire::FEATURE_CANCEL,
         wire::FEATURE_WALL_BUDGET,

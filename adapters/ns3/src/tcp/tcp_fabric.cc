@@ -245,7 +245,50 @@ TcpFabric::ScheduleLinkEvents()
     for (const RouteChange& change : settings_.RouteChanges())
     {
         ns3::Simulator::Schedule(ns3::TimeStep(change.time_ps), &TcpFabric::Hear, this, change);
+        if (change.set != 0)
+        {
+            dead_sets_.emplace(change.dead, change.set);
+        }
     }
+}
+
+void
+TcpFabric::CheckLink(uint32_t link) const
+{
+    if (link >= ports_.size())
+    {
+        throw SessionError("INVALID_FLOWS",
+                           "a change of link " + std::to_string(link) + " of " + std::to_string(ports_.size()),
+                           {{"field", "changes"}});
+    }
+}
+
+void
+TcpFabric::ChangeLink(const LinkEvent& event)
+{
+    CheckLink(event.link);
+    const double own = settings_.topology.link_rate_bps[event.link];
+    if (!(event.rate_bps >= 0 && event.rate_bps <= own))
+    {
+        throw SessionError("INVALID_FLOWS", "a link's rate is from 0 to its own", {{"field", "changes.rate_bps"}});
+    }
+    ns3::Simulator::Schedule(ns3::TimeStep(event.time_ps) - ns3::Simulator::Now(), &TcpFabric::Change, this, event);
+}
+
+void
+TcpFabric::ChangeRoutes(int64_t time, std::vector<uint32_t> dead)
+{
+    for (const uint32_t link : dead)
+    {
+        CheckLink(link);
+    }
+    const auto next = static_cast<uint32_t>(dead_sets_.size()) + 1;
+    const uint32_t set = dead.empty() ? 0 : dead_sets_.try_emplace(dead, next).first->second;
+    given_.KnowSets(static_cast<uint32_t>(dead_sets_.size()));
+    ns3::Simulator::Schedule(ns3::TimeStep(time) - ns3::Simulator::Now(),
+                             &TcpFabric::Hear,
+                             this,
+                             RouteChange{time, set, std::move(dead)});
 }
 
 void

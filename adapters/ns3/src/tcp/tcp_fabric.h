@@ -27,6 +27,8 @@ class TcpFabric : public Fabric
     TcpFabric(TcpSettings settings, Arrived arrived);
 
     void GivePath(uint32_t src, uint32_t dst, uint32_t channel, std::vector<uint32_t> links, uint32_t dead_set) override;
+    void ChangeLink(const LinkEvent& event) override;
+    void ChangeRoutes(int64_t time, std::vector<uint32_t> dead) override;
     uint32_t Connect(uint32_t job, uint32_t src, uint32_t dst, uint32_t channel) override;
     void Send(uint64_t id, const FlowSpec& spec, Coflow* coflow) override;
     std::map<std::string, std::string> Told() const override;
@@ -47,6 +49,8 @@ class TcpFabric : public Fabric
     ns3::Ptr<ns3::PointToPointNetDevice> MakePort(uint32_t node, ns3::DataRate rate, uint32_t link);
     ns3::Ptr<ns3::QueueDisc> MakeRed(ns3::Ptr<ns3::PointToPointNetDevice> port, uint32_t node);
     void ScheduleLinkEvents();
+    /// Throws SessionError (INVALID_FLOWS) where there is no such link.
+    void CheckLink(uint32_t link) const;
     void Change(const LinkEvent& event);
     void AddPath(const std::vector<uint32_t>& path, uint32_t ports);
     /// Every node's ways to an endpoint whose packets are sprayed.
@@ -70,6 +74,8 @@ class TcpFabric : public Fabric
     std::map<std::pair<uint32_t, GivenPaths::Triple>, uint32_t> numbers_;
     GivenPaths given_;
     std::set<uint32_t> sprayed_;
+    /// Sets of dead links that routing hears of, by number from 1 on.
+    std::map<std::vector<uint32_t>, uint32_t> dead_sets_;
     uint32_t dead_set_ = 0;
     std::vector<std::unique_ptr<Connection>> connections_;
 };

@@ -45,8 +45,6 @@ class Cubic(Control):
 
     c: float = Field(0.4, gt=0, description="steepness, packets / s^3")
     beta: float = Field(0.7, gt=0, lt=1, description="what a loss or mark leaves of the window")
-    fast_convergence: bool = Field(True, description="give way to newcomers: aim lower where the top fell")
-    hystart: bool = Field(True, description="leave slow start before it overshoots")
     hystart_train: float = Field(
         0.5,
         gt=0,
@@ -58,12 +56,11 @@ class Cubic(Control):
 
     def parameters(self) -> list[float]:
         """See controls.c."""
-        train = self.hystart_train if self.hystart else 0.0
         return [
             self.c,
             self.beta,
-            float(self.fast_convergence),
-            train,
+            1.0,  # fast convergence: aim lower where the top fell
+            self.hystart_train,
             self.initial_window,
             float(self.friendly),
         ]

@@ -25,6 +25,9 @@ from pydantic import Field
 
 from cosim.network.congestion.contract import Control
 
+_DECREASE = 0.5
+"""By which credit falls, of what is marked above the target."""
+
 
 class Rccc(Control):
     """RCCC (Ultra Ethernet 1.0): credit that receivers grant, for sprayed packets"""
@@ -54,7 +57,6 @@ class Rccc(Control):
         "it at least",
     )
     target: float = Field(0.3, ge=0, le=1, description="marked part in the mean from which credit falls")
-    decrease: float = Field(0.5, ge=0, le=1, description="how steeply")
     increase: float = Field(0.01, gt=0, le=1, description="by which it rises, of the port's rate")
     gain: float = Field(0.5, gt=0, le=1, description="of the mean")
 
@@ -66,4 +68,4 @@ class Rccc(Control):
     def parameters(self) -> list[float]:
         """See controls.c."""
         least = 0.9 / self.oversubscription if self.oversubscription > 1 else 0.0
-        return [self.pull, least, self.target, self.decrease, self.increase, self.gain]
+        return [self.pull, least, self.target, _DECREASE, self.increase, self.gain]

@@ -8,7 +8,7 @@ import { count, percent, rate, size, time } from "report/format.js";
 import { plot } from "report/plot.js";
 import { lineOf, queueOf } from "report/series.js";
 import { csvButton, svgButton } from "report/save.js";
-import { tierStrips } from "report/tiers.js";
+import { kindOf, tierStrips } from "report/tiers.js";
 
 const WIDE = 1100;
 const MOST_LISTED = 12;
@@ -128,18 +128,22 @@ function drawn(boxes, c, choose) {
       tabindex: c.line_a.length <= 400 ? 0 : null, style: "cursor:pointer", onclick: () => choose(k), onkeydown: keys },
     svg("title", {}, `${one.label} and ${other.label}`));
   });
+  const width = (box) => Math.max(5, Math.min(92, box.room * (WIDE - 80) - 4));
+  const textOf = (box) => (box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)]).find((name) => name.length * 5.8 < width(box) - 4);
+  const levels = [...new Set(boxes.map((box) => box.y))].map((level) => boxes.filter((box) => box.y === level));
+  const titles = levels.filter((row) => row.length > 1 && row.every((box) => !/[a-z]/i.test(textOf(box) ?? ""))).map((row) => svg("text", { x: 6, y: y(row[0]) - 14, "font-size": 11, "font-family": "system-ui, sans-serif", fill: "var(--soft)" },
+    `${count(row.reduce((sum, box) => sum + box.size, 0))} × ${kindOf(row[0].label.split(" ... ")[0])}`));
   const nodes = boxes.map((box) => {
-    const wide = Math.max(5, Math.min(92, box.room * (WIDE - 80) - 4));
+    const wide = width(box);
     const tall = Math.min(20, Math.max(8, wide));
-    const names = box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)];
-    const text = names.find((name) => name.length * 5.8 < wide - 4);
+    const text = textOf(box);
     return svg("g", {}, svg("title", {}, box.size > 1 ? `${box.label} (${box.size})` : box.label),
       svg("rect", { x: x(box) - wide / 2, y: y(box) - tall / 2, width: wide, height: tall, rx: box.endpoint ? 3 : 8,
         fill: "var(--field)", stroke: "var(--soft)", "stroke-width": 0.8 }),
       text && svg("text", { x: x(box), y: y(box) + 3.5, "text-anchor": "middle", "font-size": 10, "font-family": "system-ui, sans-serif", fill: "var(--ink)" }, text));
   });
   const node = svg("svg", { viewBox: `0 0 ${WIDE} ${high}`, width: WIDE, height: high, role: "img", "aria-label": "Map of the fabric" },
-    svg("rect", { width: WIDE, height: high, fill: "var(--paper)" }), lines, nodes);
+    svg("rect", { width: WIDE, height: high, fill: "var(--paper)" }), lines, nodes, titles);
   return { node, lines };
 }
 
@@ -149,7 +153,7 @@ function linkTable(run, links, click, times = new Map()) {
   const c = run.columns;
   const counted = run.fabric.counted.filter((name) => links.some((link) => c[`counted_${name}`][link] > 0));
   const end = Math.max(run.summary.end_ps, 1);
-  const columns = [{ title: "link", text: true }, { title: "rate" }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
+  const columns = [{ title: "link", text: true }, { title: "rate", optional: true }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
   return table(columns, links.map((link) => ({
     cells: [`${linkName(run, link)}${times.get(link) > 1 ? ` × ${count(times.get(link))} alike` : ""}`, rate(c.link_rate[link]), size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
     click: click ? () => click(link) : null,
@@ -220,9 +224,10 @@ function busiest(run, click) {
   const order = Array.from(c.link_busy.keys()).filter((link) => c.link_busy[link] > 0).sort((a, b) => c.link_busy[b] - c.link_busy[a]);
   if (!order.length) return null;
   const kinds = run.fabric.nodes.map((name) => name.replaceAll(/\d+/g, ""));
-  const alike = new Map(); // links of one kind that did the same are one row
+  const end = Math.max(run.summary.end_ps, 1);
+  const alike = new Map(); // links of one kind that show the same figures are one row
   for (const link of order) {
-    const key = [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], c.link_bytes[link], c.link_busy[link], ...run.fabric.counted.map((name) => c[`counted_${name}`][link])].join("|");
+    const key = [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...run.fabric.counted.map((name) => shown(name, c[`counted_${name}`][link]))].join("|");
     if (!alike.has(key)) alike.set(key, []);
     alike.get(key).push(link);
   }

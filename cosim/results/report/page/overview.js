@@ -44,7 +44,7 @@ function besideOneAnother(run) {
   const known = jobs.some((job) => slowed(job));
   const order = [...jobs].sort((a, b) => (known ? slowed(b) - slowed(a) : b.exposed.share - a.exposed.share));
   const most = known ? Math.max(...jobs.map(slowed)) : 1;
-  const columns = [{ title: "job", text: true, long: true }, { title: "iteration" }, ...(known ? [{ title: "alone" }, { title: "takes" }] : []), { title: "waits for communication" }, { title: "", text: true, optional: true }];
+  const columns = [{ title: "job", text: true, long: true }, { title: "iteration" }, ...(known ? [{ title: "alone", optional: true }, { title: "takes" }] : []), { title: "waits for communication" }, { title: "", text: true, optional: true }];
   return el("div", {}, el("p", { class: "said" }, suffers(order[0], slowed(order[0]))),
     table(columns, order.slice(0, MOST_JOBS).map((job) => ({
       cells: [job.name, time(job.iteration_mean_ps), ...(known ? [time(run.alone[job.name] ?? null), slowed(job) ? `${slowed(job).toFixed(3)} x` : "-"] : []), percent(job.exposed.share), meter(known ? slowed(job) / most : job.exposed.share)],

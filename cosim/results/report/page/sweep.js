@@ -40,7 +40,7 @@ function best(all) {
     if (order.length < 2) return null;
     const mine = all.letters(0, group.column, order[0].labels[0]);
     const alike = order.slice(1).filter((cell) => [...all.letters(0, group.column, cell.labels[0])].some((one) => mine.includes(one))).map((cell) => cell.labels[0]);
-    const sure = !mine ? "; of one seed each, so not how sure" : alike.length ? `, not told apart from ${alike.slice(0, 4).join(", ")}${alike.length > 4 ? ` and ${alike.length - 4} more` : ""}` : ", better than every other (95 %)";
+    const sure = !mine ? "; with one seed each, nothing says how sure that is" : alike.length ? `, not told apart from ${alike.slice(0, 4).join(", ")}${alike.length > 4 ? ` and ${alike.length - 4} more` : ""}` : ", better than every other (95 %)";
     return `${group.column.length ? `${group.column.join(", ")}: ` : ""}${order[0].labels[0]}${order[0].doubtful ? " (doubtful)" : ""} has the best ${all.measures[0].name}, ${number(order[0], 0)}${unit(all.measures[0])}${sure}.`;
   }).filter(Boolean);
   return lines.map((line, k) => el("p", { class: k ? "" : "said" }, line));
@@ -107,13 +107,14 @@ function panel(all, group, k) {
 /** Every cell as a row, to sort and to filter. */
 function every(all) {
   const { axes, measures, groups } = all;
+  const tested = measures.map((_, k) => groups.some((group) => group.cells.some((cell) => all.letters(k, group.column, cell.labels[0]))));
   const columns = [...axes.map((axis) => ({ title: axis.name, text: true })), { title: "runs", text: true },
-    ...measures.flatMap((one) => [{ title: `${one.name}${one.unit ? `, ${one.unit}` : ""}` }, { title: "group", text: true, optional: true }])];
+    ...measures.flatMap((one, k) => [{ title: `${one.name}${one.unit ? `, ${one.unit}` : ""}` }, ...(tested[k] ? [{ title: "group", text: true, optional: true }] : [])])];
   return sortedTable(columns, groups.flatMap((group) => group.cells.map((cell) => {
     const letters = (k) => all.letters(k, group.column, cell.labels[0]);
     return {
-      cells: [...cell.labels.slice(0, -1), marked(cell), opened(cell), ...measures.flatMap((_, k) => [number(cell, k), letters(k)])],
-      values: [...cell.labels, cell.count, ...measures.flatMap((_, k) => [cell.means[k], letters(k)])],
+      cells: [...cell.labels.slice(0, -1), marked(cell), opened(cell), ...measures.flatMap((_, k) => [number(cell, k), ...(tested[k] ? [letters(k)] : [])])],
+      values: [...cell.labels, cell.count, ...measures.flatMap((_, k) => [cell.means[k], ...(tested[k] ? [letters(k)] : [])])],
     };
   })));
 }

@@ -9,7 +9,8 @@ import { count, percent, rate, size } from "report/format.js";
 const MOST_TIERS = 12;
 const MOST_PARTS = 16; // shown of a tier
 const UNEVEN = 1.5; // times an even share
-const kindOf = (name) => name.replaceAll(/\d+/g, "").replaceAll(/[._-]+$/g, "") || "node";
+/** What kind of node a name is of: its name without numbers. */
+export const kindOf = (name) => name.replaceAll(/\d+/g, "").replaceAll(/[._-]+$/g, "") || "node";
 
 /**
  * Tiers that carried anything, the busiest first: `{name, links, mean, most, top, share, among}`; `top` is the node that most of a
@@ -49,10 +50,15 @@ export function bottleneck(run) {
   if (!tier) return "";
   const ends = run.summary.num_endpoints;
   const tilted = tiers.find((one) => isUneven(one) && run.columns.link_src[one.links[0]] >= ends && run.columns.link_dst[one.links[0]] >= ends);
-  const where = `Busiest are the links ${tier.name}: ${percent(tier.mean)} of their rate on average, the busiest of ${count(tier.links.length)} ${percent(tier.most)}`;
+  const most = tier.links.reduce((a, b) => (run.columns.link_busy[b] > run.columns.link_busy[a] ? b : a));
+  const all = tier.links.length;
+  const alike = percent(tier.mean) === percent(tier.most);
+  const where = all === 1 ? `Busiest is the link ${nameOf(run, most)}, ${percent(tier.most)} of the time`
+    : `Busiest are the links ${tier.name}: ${alike ? `all ${count(all)} ` : ""}${percent(tier.mean)} of the time${alike ? "" : ` on average, ${nameOf(run, most)} ${percent(tier.most)}`}`;
   return `${where}${tilted ? `. ${said(tilted)}` : ""}.`;
 }
 
+const nameOf = (run, link) => `${run.fabric.nodes[run.columns.link_src[link]]} → ${run.fabric.nodes[run.columns.link_dst[link]]}`;
 const isUneven = (tier) => tier.among > 1 && tier.share * tier.among > UNEVEN;
 const said = (tier) => `${tier.top} carries ${percent(tier.share)} of what goes ${tier.name}, ${(tier.share * tier.among).toPrecision(2)} times an even share of ${tier.among}`;
 
@@ -60,7 +66,7 @@ const said = (tier) => `${tier.top} carries ${percent(tier.share)} of what goes 
 export function tierStrips(run, choose) {
   const tiers = tiersOf(run);
   if (!tiers.length) return null;
-  const columns = [{ title: "tier", text: true }, { title: "links" }, { title: "", text: true, optional: true }, { title: "busy" }, { title: "busiest" }, { title: "most goes over" }];
+  const columns = [{ title: "tier", text: true }, { title: "links", optional: true }, { title: "", text: true }, { title: "busy" }, { title: "busiest" }, { title: "most goes over", optional: true }];
   const opened = new Set();
   const place = el("div", {});
   const toggle = (k) => {
@@ -106,13 +112,12 @@ function loadOf(run, links) {
 function strip(run, tier, choose) {
   const c = run.columns;
   const end = Math.max(run.summary.end_ps, 1);
-  const nameOf = (link) => `${run.fabric.nodes[c.link_src[link]]} → ${run.fabric.nodes[c.link_dst[link]]}`;
   const places = Math.min(tier.links.length, 512);
   const part = (k) => tier.links.slice(Math.floor((k * tier.links.length) / places), Math.floor(((k + 1) * tier.links.length) / places));
   const busiest = Array.from({ length: places }, (_, k) => part(k).reduce((a, b) => (c.link_busy[b] > c.link_busy[a] ? b : a)));
   const at = (event) => busiest[Math.min(places - 1, Math.max(0, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth) * places)))];
   const canvas = el("canvas", { class: "strip", role: "img", "aria-label": `${tier.name}: ${percent(tier.mean)} busy on average`,
-    onpointermove: (event) => showTip(event.clientX, event.clientY, [nameOf(at(event)), `${percent(c.link_busy[at(event)] / end)} busy, ${size(c.link_bytes[at(event)])}`, rate(c.link_rate[at(event)])]),
+    onpointermove: (event) => showTip(event.clientX, event.clientY, [nameOf(run, at(event)), `${percent(c.link_busy[at(event)] / end)} busy, ${size(c.link_bytes[at(event)])}`, rate(c.link_rate[at(event)])]),
     onpointerleave: hideTip, onclick: (event) => choose(at(event)) });
   [canvas.width, canvas.height] = [places, 1];
   const draw = () => {

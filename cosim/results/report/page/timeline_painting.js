@@ -44,7 +44,7 @@ export class TimelinePainting {
     painter.rect(0, 0, label, TOP - 5, "paper");
     if (this.height > high) painter.rect(wide - 5, TOP + (this.scroll / this.height) * (high - TOP), 4, (high / this.height) * (high - TOP), "soft");
     for (const row of this.rows.list) if (sight(row, row.high)) painter.text(6, row.y + TOP - this.scroll + 10, row.text, row.first ? "ink" : "soft", label - 8);
-    for (const one of this.rows.titles) if (sight(one, 14)) painter.text(6, one.y + TOP - this.scroll + 10, `${one.folded ? "▸" : "▾"} ${one.host}${one.folded ? `, ${one.ranks} rank${one.ranks > 1 ? "s" : ""}` : ""}`, "soft", label + 60);
+    for (const one of this.rows.titles) if (sight(one, 14)) painter.text(6, one.y + TOP - this.scroll + 10, `${one.folded ? "▸" : "▾"} ${one.text}${one.folded ? `, ${one.ranks} rank${one.ranks > 1 ? "s" : ""}` : ""}`, "soft", label + 110);
   }
 
   paintRow(painter, row, x, y, wide) {

@@ -32,14 +32,17 @@ export function rowsOf(run, { messages = false, folded = new Set() } = {}) {
   };
   for (const lane of [...places.keys()].sort((a, b) => a - b)) {
     const one = lanes[lane];
-    if (hosts.length && one.host !== host) {
+    const at = `${one.job} ${one.host}`;
+    if (hosts.length && at !== host) {
       if (list.length) y += GAP;
-      host = one.host;
-      titles.push({ host, y, folded: folded.has(host), ranks: lanes.filter((other) => other.host === host).length });
+      host = at;
+      const mine = lanes.filter((other) => other.host === one.host && other.job === one.job);
+      const ranks = mine.reduce((sum, other) => sum + (other.alike || 1), 0);
+      titles.push({ host: one.host, text: named ? `${one.host}: ${run.summary.jobs[one.job].name}` : one.host, y, folded: folded.has(one.host), ranks });
       y += TITLE;
     }
     const streamsHere = places.get(lane);
-    if (hosts.length && folded.has(host)) {
+    if (hosts.length && folded.has(one.host)) {
       const ops = [...streamsHere].filter(([stream]) => stream < SENDS).flatMap(([, mine]) => mine);
       add(lane, ops.sort((a, b) => c.op_start[a] - c.op_start[b] || a - b), { high: THIN, text: "" });
       continue;

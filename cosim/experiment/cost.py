@@ -8,21 +8,24 @@ to NIC) is in the GPU's price. Not counted: buildings, cooling, storage, the fab
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from cosim.errors import InputError
 from cosim.experiment.build import Built
+from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario
 from cosim.files import located_yaml
 from cosim.registry import find, names
 from cosim.spec import RateBps, Spec
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import domains
+from cosim.written import plain
 
 _TABLE = Path(__file__).parent / "data" / "cost.yaml"
 
@@ -77,6 +80,21 @@ def read_cost(path: Path) -> Any:
         return located_yaml.read(path).value
     except InputError as error:
         raise ValueError(str(error)) from None
+
+
+def read_table(given: Mapping[str, Any] | None) -> CostTable:
+    """The table that comes with cosim, with what is given over it.
+
+    Raises
+    ------
+    InputError
+        A mistake in it.
+    """
+    document = located_yaml.Document("cost", plain(given or {}, keep=True))
+    try:
+        return CostTable.model_validate(document.value)
+    except ValidationError as error:
+        raise scenario_error(error, CostTable, document) from None
 
 
 class ClusterCost(NamedTuple):

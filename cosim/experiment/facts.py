@@ -1,27 +1,84 @@
-"""What is known of a design before it is run: those facts that are asked for."""
+"""What is known of a scenario before it is run: those facts that are asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.experiment.build import Built
+from cosim.experiment.build import Built, Made, build
+from cosim.experiment.cost import ClusterCost, CostTable, cost_of, read_table
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.search.cost import ClusterCost, CostTable, cost_of
-from cosim.results.quantities import DesignFacts
+from cosim.results.measures import MEASURES, Alone
+from cosim.results.quantities import QUANTITIES, DesignFacts, check_quantity, quantity_of
+from cosim.results.summary import Summary
 from cosim.topology.graph import Topology
 from cosim.workload.contract import WorkloadSpec
 
 
+def measured(
+    names: Sequence[str],
+    scenario: Scenario,
+    summary: Summary,
+    alone: Alone | None = None,
+    cost: Mapping[str, Any] | None = None,
+) -> dict[str, float]:
+    """What a run has of each quantity, in picoseconds, bytes, bits per second, dollars, watts or joules.
+
+    Parameters
+    ----------
+    names
+        Of :data:`~cosim.results.quantities.QUANTITIES`.
+    scenario, summary
+        The run.
+    alone
+        Mean iteration of each job by itself, picoseconds, for what needs it.
+    cost
+        What parts cost and draw, over the table that comes with cosim.
+
+    Raises
+    ------
+    InputError
+        There is no such quantity, or it isn't known of this run.
+    """
+    check_names(names)
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name if name in MEASURES else QUANTITIES[name].needs for name in names):
+        if name and MEASURES[name].needs_alone and alone is None:
+            raise InputError(f"{name} is held against each job by itself", hint="--alone, or alone=True")
+        if name:
+            found[name] = MEASURES[name].of(summary, alone or {})
+    wanted = {fact for name in names if name not in MEASURES for fact in QUANTITIES[name].facts}
+    facts = FactFinder(wanted, read_table(cost)).of(scenario) if wanted else DesignFacts()
+    return {name: quantity_of(name, facts, found) for name in names}
+
+
+def check_names(names: Sequence[str]) -> None:
+    """See that all are quantities.
+
+    Raises
+    ------
+    InputError
+        One isn't; says which there are.
+    """
+    try:
+        for name in names:
+            check_quantity(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
 class FactFinder:
-    """Finds facts of points, keeping what several have in common."""
+    """Finds facts of scenarios, keeping what several have in common."""
 
     def __init__(self, wanted: AbstractSet[str], table: CostTable) -> None:
         self._wanted, self._table = wanted, table
         self._costs: dict[str, ClusterCost] = {}
         self._workloads: dict[tuple[str, str], int] = {}
+        self._made: Made = {}
 
     def facts(self, scenario: Scenario, built: Built) -> DesignFacts:
         """Those that are wanted; the others are 0.
@@ -51,6 +108,18 @@ class FactFinder:
             memory=self._sum(scenario, built, "memory"),
             tokens=self._sum(scenario, built, "tokens"),
         )
+
+    def of(self, scenario: Scenario) -> DesignFacts:
+        """The same of a scenario that nobody has built.
+
+        Raises
+        ------
+        InputError
+            As :meth:`facts`, or it can't be built.
+        """
+        built = build(scenario, self._made)
+        built.network.close()
+        return self.facts(scenario, built)
 
     def _sum(self, scenario: Scenario, built: Built, what: str) -> int:
         """Of all jobs: tokens together, memory of the fullest."""
