@@ -1,10 +1,10 @@
 """Many connections share each port: ``python -m tests.benchmarks.many_flows [CONTROL:RANKS...]``
 
-An all-to-all of 64 MiB a rank, every rank to each other at once, on a leaf-spine of 100 Gb/s with ECMP. A row has
-CPU-seconds of the network alone, updates of the control, mean and last completion; up to 64 ranks, both with
-``accuracy: exact`` and ``1%``, and how far the second's flows are from the first's: in the mean, and 99 of 100.
-*Jitter* is how far flows of ``exact`` move if each starts up to a nanosecond later: no model of the scenario can
-know more.
+An all-to-all of 64 MiB a rank, every rank to each other at once, on a leaf-spine of 100 Gb/s with ECMP. A row
+has CPU-seconds of the network alone, updates of the control, mean and last completion; up to 64 ranks, both
+with ``accuracy: exact`` and ``1%``, and how far the second's flows are from the first's: in the mean, and 99
+of 100. *Jitter* is how far flows of ``exact`` move if each starts up to a nanosecond later: no model of the
+scenario can know more.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def network_of(control: str, ranks: int, accuracy: str) -> tuple[CongestionNetwo
     """The congestion network of a row, and its fabric."""
     each = PER_LEAF[ranks]
     text = f"""
-topology: {{kind: leaf_spine, leaves: {ranks // each}, spines: {each}, endpoints_per_leaf: {each}, rate: 100Gbps,
-           latency: 1us}}
+topology: {{kind: leaf_spine, leaves: {ranks // each}, spines: {each}, endpoints_per_leaf: {each},
+           rate: 100Gbps, latency: 1us}}
 network: {{model: congestion, control: {control}, accuracy: {accuracy}}}
 jobs: [{{workload: {{kind: collective, collective: barrier, ranks: 2}}}}]
 """

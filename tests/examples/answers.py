@@ -39,6 +39,7 @@ SHORT = {
         "only.traffic=[permutation]",
         "seeds=[1]",
     ),
+    "many-flows": ("only.control=[dctcp]",),
     "incast-rdma": ("only.control=[hpcc, swift]",),
     "compiled-llama": ("only.rate=[3.6Tbps]",),
     "one-h100": ("only.gpu=[h100-sxm-pytorch]",),
