@@ -12,11 +12,11 @@ import cosim
 from cosim.errors import AlgorithmError
 from cosim.formats.msccl.program_template import program_template
 from cosim.formats.msccl.read import parse_program, read_program
-from cosim.pattern.rows import normal
 from cosim.formats.msccl.schedule import schedule
 from cosim.pattern.costs import Costs
 from cosim.pattern.prove import prove
 from cosim.pattern.ring import RingAlgorithm
+from cosim.pattern.rows import normal
 from cosim.pattern.template import Collective, Template
 from tests.formats.msccl.programs import FILES, RING_BY_MSCCLANG, SMALL_RING
 from tests.inputs import needs
