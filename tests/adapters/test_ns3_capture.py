@@ -29,7 +29,7 @@ def ring(prefix: Path) -> Iterator[str]:
         yield f"path {rank} {(rank + 1) % RANKS} 0 {2 * rank} {2 * ((rank + 1) % RANKS) + 1}"
     steps = 2 * (RANKS - 1)
     for number in range(ITERATIONS * steps * RANKS):
-        iteration, step, rank = np.unravel_index(number, (ITERATIONS, steps, RANKS))
+        iteration, step, rank = map(int, np.unravel_index(number, (ITERATIONS, steps, RANKS)))
         # What a rank sends came from its left neighbour the step before.
         came = number - RANKS - rank + (rank - 1) % RANKS
         when = f"{iteration * EVERY_PS} 0" if step == 0 else f"-1 0 c{came}"

@@ -110,7 +110,7 @@ def test_rdma_messages_end_with_their_acknowledgement(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_begins_at_zero_keeps_the_first_burst(tmp_path: Path) -> None:
-    """Simulators count from 0: no pause lies before the first packet, which begins a transfer all the same."""
+    """Simulators count from 0: the first packet begins a transfer without a pause before it."""
     packets = [(at - START, packet) for at, packet in tcp_packets()]
     assert rows(read(tmp_path, pcap(packets))) == TCP_ROWS
 
