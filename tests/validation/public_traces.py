@@ -47,8 +47,8 @@ class Tried:
 def measured_steps(trace: Mapping[str, Any]) -> dict[int | None, float]:
     """Microseconds each ``ProfilerStep#N`` took; the whole trace as ``None`` where it has no steps.
 
-    A step without GPU work lasts as long as its annotation; a trace without any, from its first event of a
-    thread to its last.
+    Work whose launch the trace hasn't was launched before it. A step without GPU work lasts as long as its
+    annotation; a trace without steps, from its first event of a thread to its last.
     """
     events = [one for one in trace.get("traceEvents", []) if one.get("ph") == "X"]
     host = [
@@ -60,8 +60,9 @@ def measured_steps(trace: Mapping[str, Any]) -> dict[int | None, float]:
         if str(one.get("cat")).endswith(("_runtime", "_driver", "Runtime"))
         and "correlation" in one.get("args", {})
     }
+    began = min((float(one["ts"]) for one in host), default=0.0)
     works = [
-        (launched.get(one["args"].get("correlation")), float(one["ts"]) + float(one["dur"]))
+        (launched.get(one["args"].get("correlation"), began - 1), float(one["ts"]) + float(one["dur"]))
         for one in events
         if one.get("cat") in _GPU
     ]
@@ -76,8 +77,8 @@ def measured_steps(trace: Mapping[str, Any]) -> dict[int | None, float]:
         spans = {None: (min(begins), max(ends) + 1e-9)}
     took = {}
     for number, (begin, end) in spans.items():
-        before = [until for at, until in works if at is not None and at < begin]
-        inside = [until for at, until in works if at is not None and begin <= at < end]
+        before = [until for at, until in works if at < begin]
+        inside = [until for at, until in works if begin <= at < end]
         took[number] = max([end, *inside]) - max([begin, *before])
     return took
 

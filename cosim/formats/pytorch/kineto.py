@@ -139,6 +139,15 @@ class Timeline:
                 "the trace has a GPU and nothing of its work: only the host's threads are timed",
                 "profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
             )
+        launched = {call.correlation for call in self.calls if call.runtime}
+        orphans = sum(work.correlation not in launched for work in self.works)
+        if 2 * orphans > len(self.works):
+            report.doubt(
+                f"when work of the GPU began in {Path(self.file).name}",
+                f"{orphans:,} of {len(self.works):,} works have no launch in the trace, so which step they"
+                " belong to is a guess",
+                "a whole trace: events were filtered out of this one",
+            )
 
 
 def read(text: TextIO, file: str, libraries: Mapping[str, CommunicationLibrary]) -> Timeline:

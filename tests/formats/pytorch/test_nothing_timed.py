@@ -10,7 +10,7 @@ import pytest
 
 import cosim
 from cosim.errors import WorkloadError
-from tests.formats.pytorch.trace_files import Rank
+from tests.formats.pytorch.trace_files import Rank, data_parallel
 
 
 def run(path: Path, **settings: Any) -> cosim.Run:
@@ -101,3 +101,22 @@ def test_a_trace_with_a_gpu_and_none_of_its_work_is_doubtful(tmp_path: Path) -> 
     path.write_text(json.dumps(rank.kineto()))
     (doubt,) = run(tmp_path, kineto=str(path)).doubts
     assert "only the host's threads are timed" in doubt.why
+
+
+def test_work_without_launches_and_nccl_without_work_are_doubtful(tmp_path: Path) -> None:
+    """As Holistic Trace Analysis' traces have them that were cut down to a few events."""
+    whole = data_parallel(0, 1).kineto()
+    path = tmp_path / "kineto.json"
+    cut = [event for event in whole["traceEvents"] if event.get("cat") != "cuda_runtime"]
+    path.write_text(json.dumps({**whole, "traceEvents": cut}))
+    doubts = [doubt.why for doubt in run(tmp_path, kineto=str(path), collectives="measured").doubts]
+    assert any("works have no launch in the trace" in why for why in doubts)
+    host = [event for event in cut if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset")]
+    path.write_text(json.dumps({"traceEvents": host}))
+    assert not run(tmp_path / "gloo", kineto=str(path), collectives="measured").doubts
+    host.append(
+        {**host[0], "cat": "user_annotation", "name": "nccl:all_reduce", "ph": "X", "ts": 0, "dur": 1}
+    )
+    path.write_text(json.dumps({"traceEvents": host}))
+    doubts = [doubt.why for doubt in run(tmp_path, kineto=str(path), collectives="measured").doubts]
+    assert any("the trace has a GPU and nothing of its work" in why for why in doubts)
