@@ -184,5 +184,5 @@ def test_what_could_carry_a_collective_counts_them_in(installed: dict[str, str])
     assert done.returncode == 2
     assert "barrier over 6 ranks can be carried by: chakra, dissemination\n" in done.stderr
     done = cosim(installed, "prove", "dissemination", "--collective", "all_gather", "--ranks", "6")
-    carriers = "bruck, chakra, direct, gather_once, msccl, multi_ring, nccl, ring, tacos"
+    carriers = "bruck, chakra, direct, gather_once, get_direct, msccl, mscclpp, multi_ring, nccl, ring, tacos"
     assert f"all_gather over 6 ranks can be carried by: {carriers}\n" in done.stderr
