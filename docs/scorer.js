@@ -1,9 +1,11 @@
-// The site's search: pages whose title has the words come first, the changelog and contributors' pages last.
+// The site's search: pages whose title has the words come first, how-tos before others; the changelog and
+// contributors' pages come last.
 var Scorer = {
   score: ([page, title, , , score]) => {
     const words = (new URLSearchParams(location.search).get("q") ?? "").toLowerCase().match(/[\w-]+/g) ?? [];
     const named = words.length > 0 && words.every((word) => title.toLowerCase().includes(word));
-    return score + (/^(changelog$|contributing\/)/.test(page) ? -1000 : named ? 100 : 0);
+    const first = named ? (page.startsWith("howto/") ? 150 : 100) : 0;
+    return score + (/^(changelog$|contributing\/)/.test(page) ? -1000 : first);
   },
   objNameMatch: 11,
   objPartialMatch: 6,
