@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -103,13 +104,13 @@ def open(  # noqa: A001
         raise ScenarioError(
             "a job that a process drives is held by that process", location=scenario.locate("jobs")
         )
-    built = build(scenario, held=held)
     try:
         unit_ps = parse_time(unit)
     except ValueError as error:
         raise InputError(f"unit: {error}") from None
     if unit_ps < 1:
         raise InputError(f"unit: {unit!r} is no time")
+    built = build(scenario, held=held)
     return simulation(
         scenario, built, messages=messages, unit_ps=unit_ps, changes_links=changes_links, held=held
     )
@@ -126,40 +127,43 @@ def simulation(
     progress: Callable[[ProgressInfo], None] | None = None,
 ) -> Simulation:
     """A simulation of what was built."""
-    topology, own = built.topology, scenario.of_topology
-    if changes_links or (own is not None and own.changes_links):
-        topology = _changing(scenario, built)
-    record, holds = scenario.record, HeldJobs() if held else None
-    replay = Replay(
-        topology,
-        built.network,
-        built.jobs,
-        built.planner,
-        release_of(scenario, built.network),
-        scenario.seed,
-        record_messages=messages or record.messages is not False,
-        record_operations=None if record.operations == "all" else record.operations,
-        progress=progress,
-        director=holds,
-        watched=watched(scenario, built),
-        spill=None if record.spill is None else scenario.base / record.spill,
-        environment=Simulation,
-    )
-    sim: Any = replay.environment
-    job_of = partial(_job, scenario, topology)
-    sim.take(
-        replay,
-        topology,
-        partial(finished, scenario, built),
-        job_of,
-        unit_ps,
-        holds,
-        PossiblePlacements(scenario, built),
-        has_priorities=scenario.network.shares_by_priority(),
-        remote=remote_memory(scenario, topology),
-    )
-    if own is not None:
-        sim.process(own.live(sim, scenario.context))
+    with ExitStack() as refused:
+        refused.callback(built.network.close)
+        topology, own = built.topology, scenario.of_topology
+        if changes_links or (own is not None and own.changes_links):
+            topology = _changing(scenario, built)
+        record, holds = scenario.record, HeldJobs() if held else None
+        replay = Replay(
+            topology,
+            built.network,
+            built.jobs,
+            built.planner,
+            release_of(scenario, built.network),
+            scenario.seed,
+            record_messages=messages or record.messages is not False,
+            record_operations=None if record.operations == "all" else record.operations,
+            progress=progress,
+            director=holds,
+            watched=watched(scenario, built),
+            spill=None if record.spill is None else scenario.base / record.spill,
+            environment=Simulation,
+        )
+        sim: Any = replay.environment
+        job_of = partial(_job, scenario, topology)
+        sim.take(
+            replay,
+            topology,
+            partial(finished, scenario, built),
+            job_of,
+            unit_ps,
+            holds,
+            PossiblePlacements(scenario, built),
+            has_priorities=scenario.network.shares_by_priority(),
+            remote=remote_memory(scenario, topology),
+        )
+        if own is not None:
+            sim.process(own.live(sim, scenario.context))
+        refused.pop_all()  # from here on, the simulation closes it
     return sim  # type: ignore[no-any-return]
 
 

@@ -52,6 +52,7 @@ KINDS = {
         "incast",
         "pfc-victim",
         "credits",
+        "many-flows",
         "mltcp",
         "unfair-dcqcn",
         "plug-in",

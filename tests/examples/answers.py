@@ -50,6 +50,7 @@ SHORT = {
     "generate": ("only.launch=[10us]",),
     "requests": ("only.launch=[10us]",),
     "serving": ("only.rate=[400Gbps]",),
+    "decode-gpus": ("only.gpu=[h100-sxm]", "only.requests=['1']"),
     "pipedream-vgg16": ("only.plan=[data parallel, pipedream]", "only.rate=[10Gbps]"),
     "sapipe": ("only.order=[queue]",),
     "comet": ("only.cut=[16 x 64, 8 x 128]", "only.memory=[25GB/s]"),
