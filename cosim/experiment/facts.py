@@ -1,4 +1,4 @@
-"""What is known of a scenario before it is run: those facts that are asked for."""
+"""Facts of a scenario that are known before it runs: price, power, rates, memory and tokens."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class FactFinder:
         )
 
     def of(self, scenario: Scenario) -> DesignFacts:
-        """The same of a scenario that nobody has built.
+        """Build a scenario and find its facts.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class FactFinder:
         return self.facts(scenario, built)
 
     def _sum(self, scenario: Scenario, built: Built, what: str) -> int:
-        """Of all jobs: tokens together, memory of the fullest."""
+        """Sum the tokens of all jobs, or take the memory of the job that needs most."""
         if what not in self._wanted:
             return 0
         found = []

@@ -123,7 +123,7 @@ class PreparedRuns(Sequence[PreparedRun]):
 
     @property
     def digests(self) -> list[str]:
-        """Of each run; empty where it failed."""
+        """Each run's digest; an empty text where it failed."""
         return ["" if row in self.failed else self._results.digest(row) for row in range(len(self))]
 
     def __getitem__(self, row: Any) -> Any:

@@ -158,7 +158,7 @@ def _scale_of(unit: str, field: Any) -> Decimal | None:
 
 
 def _metadata_of(annotation: Any) -> Iterator[Any]:
-    """Of all that an annotation is made of."""
+    """Yield what an annotation and its parts carry."""
     yield from getattr(annotation, "__metadata__", ())
     for inner in get_args(annotation):
         yield from _metadata_of(inner)
@@ -202,7 +202,7 @@ def _control(scenario: Scenario) -> Any:
 
 
 def ranks_of(jobs: Sequence[JobInfo]) -> list[int]:
-    """Of each job."""
+    """Ranks of each job."""
     return [len(job.endpoints) for job in jobs]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def presets_of(framework: Framework) -> Iterator[PresetName]:
-    """Of scripts that train in a framework."""
+    """Settings of scripts that train in a framework."""
     kinds = {"pytorch": PyTorch, "megatron": Megatron}
     for name, preset in PRESETS.items():
         if not preset.serves and type(framework) is kinds[preset.framework["kind"]]:

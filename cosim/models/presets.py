@@ -26,7 +26,9 @@ PresetName = Literal[
 OUTSIDE = 0.06
 """Relative error of an iteration, one sigma, that is added in squares."""
 ENGINE = 0.087
-"""The same of a decode step whose engine nobody says: 58 of TensorRT-LLM (``tests.validation.decode``)."""
+"""One sigma of a decode step's error where no engine is named: 58 of TensorRT-LLM
+(``tests.validation.decode``).
+"""
 
 
 @dataclass(frozen=True)

@@ -477,8 +477,8 @@ static void open_device_instant(struct core *core, struct device *device) {
   sort_instant(core, device->instant, device->spare, device->other, found);
 }
 
-/* Run every instant before the horizon and before any completion's reaction could matter. Of one instant first messages
- * start, then trains go on, which follow from what was before. */
+/* Run every instant before the horizon and before any completion's reaction could matter. In one instant, messages
+ * start first; then the trains go on that follow from what was before. */
 int64_t run_device(struct core *core, struct device *device, int64_t horizon) {
   struct core_state *state = &core->state;
   for (;;) {

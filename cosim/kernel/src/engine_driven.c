@@ -77,8 +77,8 @@ int64_t issue_asked(struct engine *engine, int64_t now, int64_t count) {
   return count;
 }
 
-/* Issue one operation on several ranks, now: its ticket, or NONE. Of a collective each is member `ref` of its group, and
- * it is their `occurrence`-th there. */
+/* Issue one operation on several ranks, now: its ticket, or NONE. In a collective, each is member `ref` of its
+ * group, and it is their `occurrence`-th there. */
 int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32_t *ranks, const int64_t *durations,
                   const int32_t *ref, const int32_t *occurrence, int64_t kind, int64_t like, int64_t size,
                   int64_t what, int64_t traits) {

@@ -36,7 +36,7 @@ class DeviceGpu(Spec):
 
     @property
     def num_routers(self) -> int:
-        """Of the mesh."""
+        """Routers of the mesh."""
         return self.rows * self.columns
 
 

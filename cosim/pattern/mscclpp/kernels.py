@@ -126,58 +126,59 @@ class OneshotMulticast(_KernelAlgorithm):
         return (PlanStep("glre", (MemoryMove(sources, (MemoryPart(gpu, "o", block, 1),)),), by_switch=True),)
 
 
-class TwoshotMulticast(_KernelAlgorithm):
+class _StoringKernel(_KernelAlgorithm):
+    """What ends with a wait for the stores of all others."""
+
+    poison: bool = Field(False, description="no barrier: readers poll for data that is no poison")
+
+    @property
+    def _polled(self) -> Polled:
+        return Polled.DATA if self.poison else Polled.NO
+
+    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
+        return n * blocks, n * blocks
+
+    def _all_stored(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
+        """The barrier, or the polls of what each GPU stores into this block's outputs."""
+        if not self.poison:
+            return self._meet(gpu, block, n)
+        polls = (
+            MemoryMove((MemoryPart(gpu, "o", peer * blocks + block, 1, self._polled),), ())
+            for peer in range(n)
+        )
+        return (PlanStep("poll", tuple(polls)),)
+
+
+class TwoshotMulticast(_StoringKernel):
     """All-reduce: every GPU loads its share of the sum, and stores it to all, through the switch"""
 
     name: ClassVar[str] = "twoshot_multicast"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
 
-    poison: bool = Field(False, description="no barrier: readers poll for data that is no poison")
-
-    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
-        return n * blocks, n * blocks
-
     def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
-        polled = Polled.DATA if self.poison else Polled.NO
         mine = gpu * blocks + block
         sources = tuple(MemoryPart(peer, "i", mine, 1) for peer in range(n))
-        targets = tuple(MemoryPart(peer, "o", mine, 1, polled) for peer in range(n))
+        targets = tuple(MemoryPart(peer, "o", mine, 1, self._polled) for peer in range(n))
         both = PlanStep("glres", (MemoryMove(sources, targets),), by_switch=True)
-        if not self.poison:
-            return (both, *self._meet(gpu, block, n))
-        polls = (
-            MemoryMove((MemoryPart(gpu, "o", peer * blocks + block, 1, polled),), ()) for peer in range(n)
-        )
-        return (both, PlanStep("poll", tuple(polls)))
+        return (both, *self._all_stored(gpu, block, n, blocks))
 
 
-class LsaAllToAll(_KernelAlgorithm):
+class LsaAllToAll(_StoringKernel):
     """All-to-all: every GPU stores to every other, then a barrier or polling"""
 
     name: ClassVar[str] = "lsa_alltoall"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_TO_ALL})
 
-    poison: bool = Field(False, description="no barrier: readers poll for data that is no poison")
-
-    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
-        return n * blocks, n * blocks
-
     def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
-        polled = Polled.DATA if self.poison else Polled.NO
         moves = tuple(
             MemoryMove(
                 (MemoryPart(gpu, "i", peer * blocks + block, 1),),
-                (MemoryPart(peer, "o", gpu * blocks + block, 1, polled),),
+                (MemoryPart(peer, "o", gpu * blocks + block, 1, self._polled),),
             )
             for peer in ((gpu + k) % n for k in range(n))
         )
         put = PlanStep("put", moves)
-        if not self.poison:
-            return (put, *self._meet(gpu, block, n))
-        polls = (
-            MemoryMove((MemoryPart(gpu, "o", peer * blocks + block, 1, polled),), ()) for peer in range(n)
-        )
-        return (put, PlanStep("poll", tuple(polls)))
+        return (put, *self._all_stored(gpu, block, n, blocks))
 
 
 class GetDirect(_KernelAlgorithm):

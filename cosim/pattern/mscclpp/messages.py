@@ -36,7 +36,7 @@ from cosim.pattern.rows import REDUCED_LIMIT, Rows, Wait
 from cosim.pattern.template import Template
 
 MOST_TURNS = 64
-"""Of a pipeline: one of more has longer ones."""
+"""Turns of a pipeline; one that has more is given longer turns."""
 _MOST_PIECES = 16
 _THREAD_BYTES = 16
 """That a thread loads or stores at once."""
@@ -168,6 +168,6 @@ class _PlanMessages:
 
     @staticmethod
     def _flagged(step: PlanStep, parts: list[MemoryPart]) -> list[tuple[MemoryPart, int]]:
-        """Of what a switch adds up or copies, one row takes this GPU's link."""
+        """One row takes this GPU's link where a switch adds up or copies."""
         merged = kernel.DEVICE_MERGED if step.by_switch else 0
         return [(part, merged if k else 0) for k, part in enumerate(parts)]
