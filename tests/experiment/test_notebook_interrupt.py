@@ -20,7 +20,12 @@ jobs:
   - workload: {kind: periodic, communication: all_reduce, compute: 1us, ranks: 16, size: 4MB}
     iterations: 9
 '''
-run = cosim.run(SCENARIO, {"jobs[0].iterations": 10**6}, progress=lambda _: print("going", flush=True))
+
+def progress(info):
+    if info.done > 1000:  # operations; an iteration has 32
+        print("going", flush=True)
+
+run = cosim.run(SCENARIO, {"jobs[0].iterations": 10**6}, progress=progress)
 print(run.records.interrupted, len(run.records.iteration_end_ps[0]) > 0)
 """
 
