@@ -1,7 +1,7 @@
 """How large a scenario would be: what needs more memory than there is, or hours, is refused beforehand.
 
-Estimates of a run on one core (``python -m tests.benchmarks.unfolded``, ``scale``), right within a factor of
-three or so: a mistake in a size is beyond the limits by more than that.
+Estimates of a run on one core (``python -m tests.lab.benchmarks.unfolded``, ``scale``), right within a factor
+of three or so: a mistake in a size is beyond the limits by more than that.
 """
 
 from __future__ import annotations

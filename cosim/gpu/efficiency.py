@@ -4,8 +4,8 @@ Each is physical, with a unit and bounds, and stands with a GPU in the catalogue
 the values were fitted to and how far off they were there; a GPU without one is uncalibrated, and says so.
 
 The defaults are an A100's under PyTorch and Megatron-DeepSpeed, fitted to 774 measured iteration times
-(``python -m tests.validation.fit``): matmul_peak, matmul_depth, unaligned, memory_peak, kernel_time, and the
-host ``unknown``. Tiles are cuBLAS' usual ones, attention_peak is FlashAttention-2's on an A100 (Dao,
+(``python -m tests.lab.validation.fit``): matmul_peak, matmul_depth, unaligned, memory_peak, kernel_time, and
+the host ``unknown``. Tiles are cuBLAS' usual ones, attention_peak is FlashAttention-2's on an A100 (Dao,
 arXiv 2307.08691, figure 4, forward and backward); neither is fitted. Nor is interference: no iteration
 measured here overlaps the two. `cosim calibrate` measures it; on four A100s, H100s, MI250s and MI210s
 computation was slowed by 18.9 % on average, at most by 40 % (Lee et al., "Characterizing

@@ -43,7 +43,7 @@ _NEIGHBOUR, _UNCALIBRATED = 0.12, 0.25
 """One sigma of a GPU with a measured one's efficiencies, and of one that nothing is known of: what H100's
 jobs were off by with an A100's numbers."""
 _DECODE = 0.05
-"""One sigma of a decode step's error: vLLM's 43 measured ones (``python -m tests.validation.decode``)."""
+"""One sigma of a decode step's error: vLLM's 43 measured ones (``python -m tests.lab.validation.decode``)."""
 _DECODED = ("H100-SXM5", "A100-SXM4-40GB", "RTX-4090", "RTX-PRO-6000")
 """GPUs that those ran on."""
 

@@ -4,8 +4,8 @@ power and its multiprocessors go.
 An operation takes as much energy on either. In an hour of training the power limit sets the clock, so that of
 two GPUs that with twice the watts for each FLOP/s of its peak sustains twice the clock, up to all of it. A
 kernel alone is held back less: large products of five GPUs, from 0.44 W/TFLOP/s (B200) to 1.28 (A100), reach
-0.2 of the peak more for each W/TFLOP/s more (``python -m tests.validation.kernels --left-out``). Filling a
-tile takes its time, so that it is as many numbers fewer (``matmul_depth``) as a multiprocessor is slower;
+0.2 of the peak more for each W/TFLOP/s more (``python -m tests.lab.validation.kernels --left-out``). Filling
+a tile takes its time, so that it is as many numbers fewer (``matmul_depth``) as a multiprocessor is slower;
 faster ones have been given what fills them faster. Attention is taken as it is: of another generation it is
 off by 15 to 50 %, power or not. Not modelled: what another process or voltage saves, other libraries.
 """

@@ -27,7 +27,7 @@ OUTSIDE = 0.06
 """Relative error of an iteration, one sigma, that is added in squares."""
 ENGINE = 0.087
 """One sigma of a decode step's error where no engine is named: 58 of TensorRT-LLM
-(``tests.validation.decode``).
+(``tests.lab.validation.decode``).
 """
 
 

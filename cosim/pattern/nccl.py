@@ -47,9 +47,10 @@ from GPU to GPU all carry a part (``mesh``; where GPUs have links to some of the
 Not modelled: SHARP, user buffers, copy-engine collectives; the GPU's multiprocessors that NCCL occupies;
 protocol changes between NCCL versions. Where no system's laws hold (``system: none``, or NVLinks slower than
 an A100's) ``latency``, ``nvlink_efficiency`` and ``loop_gap`` are those of a cluster of 2022: nccl-tests
-all-reduces of 2 and 8 A100s of 1 MB to 1 GB (``python -m tests.validation.fit``); ``least_latency`` and the
-network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's framing: small operations,
-other collectives and other hosts are predictions then. `cosim calibrate` measures where there are GPUs.
+all-reduces of 2 and 8 A100s of 1 MB to 1 GB (``python -m tests.lab.validation.fit``); ``least_latency`` and
+the network's latencies are NCCL's own, ``network_efficiency`` is that of InfiniBand's framing: small
+operations, other collectives and other hosts are predictions then. `cosim calibrate` measures where there are
+GPUs.
 """
 
 from __future__ import annotations

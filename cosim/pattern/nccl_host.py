@@ -1,12 +1,12 @@
 """What NCCL's collectives take inside one host, by system: fitted laws of a ring, direct exchange and NVLS.
 
 Fitted to NCCL 2.27 and 2.29 on 2, 4 and 8 GPUs (ai-dynamo/aiconfigurator, Apache-2.0; every other row,
-``python -m tests.validation.nccl_tables --fit``). A ring of N has N - 1 steps, twice that for an all-reduce.
-LL, LL128 or Simple is NCCL's own choice, by its estimate and the rates that it assumes of each generation
-(``tuning.cc`` of NCCL 2.27 and later): that choice, not the fastest protocol, is why an operation of 2 MB on
-two A100s takes twice what one on eight does. What each protocol takes is fitted: its start, a step's latency,
-its rate, and what the ends of an operation take beside. Simple's grows as channels fill, and beyond one
-``loop`` of a ring through its buffers the loops' ends don't overlap.
+``python -m tests.lab.validation.nccl_tables --fit``). A ring of N has N - 1 steps, twice that for an
+all-reduce. LL, LL128 or Simple is NCCL's own choice, by its estimate and the rates that it assumes of each
+generation (``tuning.cc`` of NCCL 2.27 and later): that choice, not the fastest protocol, is why an operation
+of 2 MB on two A100s takes twice what one on eight does. What each protocol takes is fitted: its start, a
+step's latency, its rate, and what the ends of an operation take beside. Simple's grows as channels fill, and
+beyond one ``loop`` of a ring through its buffers the loops' ends don't overlap.
 
 NVLS: NVSwitch adds up what all GPUs have of a share and sends the sum to all (Klenk et al., "An In-Network
 Architecture for Accelerating Shared-Memory Multiprocessor Collectives", ISCA 2020,

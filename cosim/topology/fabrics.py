@@ -12,7 +12,7 @@ which NCCL chooses algorithm and protocol.
   (aws-ofi-nccl, Apache-2.0: ``net_lat`` of ``nccl_ofi_model.cpp``, ``latency`` of ``platform-aws.cpp``).
   ``rate`` of v3 fitted to three points, taken for v4, which nobody measured; of v2 InfiniBand's.
 
-Points: 48 of ``tests/data/measured/internode_nccl.csv``, ``python -m tests.validation.internode``.
+Points: 48 of ``tests/data/measured/internode_nccl.csv``, ``python -m tests.lab.validation.internode``.
 """
 
 from __future__ import annotations

@@ -125,4 +125,4 @@ def test_a_wrong_command_is_found() -> None:
     assert mistakes("cosim run scenarios/quickstart.yaml --set a=1") == []
     assert mistakes("cosim rum x.yaml") == ["cosim rum x.yaml: there is no command 'rum'"]
     assert mistakes("cosim run x.yaml --sett a=1") == ["cosim run x.yaml --sett a=1: no option '--sett'"]
-    assert mistakes("python -m tests.benchmarks.nothing") != []
+    assert mistakes("python -m tests.lab.benchmarks.nothing") != []

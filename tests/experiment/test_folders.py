@@ -229,7 +229,7 @@ def test_a_manifest_that_was_edited_gives_nothing_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"scenario": {}, "base": 3, "name": "x"}', "[" * 100_000])
 def test_an_unfinished_run_that_was_edited_is_refused(tmp_path: Path, text: str) -> None:
-    """Found by tests.fuzz: a key that is gone was a KeyError."""
+    """Found by tests.lab.fuzz: a key that is gone was a KeyError."""
     (tmp_path / "unfinished.json").write_text(text)
     with pytest.raises(InputError, match="no unfinished run here"):
         cosim.run(resume=tmp_path)

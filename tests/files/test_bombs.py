@@ -31,8 +31,8 @@ from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.results.stored_run import _read_npz
 from cosim.synthesis.model import read_model
 from cosim.synthesis.sources import read_sources
-from tests.fuzz.importers import READERS, written
 from tests.inputs import ROOT
+from tests.lab.fuzz.importers import READERS, written
 
 ROOM_BYTES = 512 << 20
 LARGE = 18 << 20  # above what is read of any file

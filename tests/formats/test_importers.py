@@ -210,7 +210,7 @@ def test_table_mistakes_name_line_and_cell(tmp_path: Path) -> None:
     "line", ["send {}b to 1", "send 8b to {}", "send 8b to 1 tag {}", "send 8b to 1 cpu {}", "calc {}"]
 )
 def test_goal_numbers_that_python_will_not_read_are_refused(tmp_path: Path, line: str) -> None:
-    """Found by tests.fuzz: more than 4,300 digits were a ValueError."""
+    """Found by tests.lab.fuzz: more than 4,300 digits were a ValueError."""
     body = f"num_ranks 2\n\nrank 0 {{\nl0: {line.format('9' * 4301)}\n}}\nrank 1 {{\n}}\n"
     (tmp_path / "x.goal").write_text(body)
     with pytest.raises(WorkloadError, match="is no operation"):

@@ -17,11 +17,11 @@ from cosim.models.parts import Exchange, Layer, Piece
 from cosim.models.pytorch.blocks import EagerBlocks
 from cosim.models.pytorch.compiled import GIVEN_UP, CompiledBlocks
 from cosim.workload.check import check
+from tests.lab.validation.crosscheck import CASES, Tally
 from tests.profiler.profiled import needs_torch
-from tests.validation.crosscheck import CASES, Tally
 
 # What Inductor of torch 2.13 schedules beside products and attention for a block of `compiled`'s sizes (512
-# tokens of 512, bf16), forward and backward: bytes, in `python -m tests.validation.crosscheck compiled`.
+# tokens of 512, bf16), forward and backward: bytes, in `python -m tests.lab.validation.crosscheck compiled`.
 NORMS = [1051648, 1575936]
 SUMS = [3690496, 9216, 9216]
 ENDS = [3145728, 2097152]

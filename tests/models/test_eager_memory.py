@@ -14,9 +14,9 @@ from cosim.models.catalogue.memory import Memory
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.profiler.launch import ProfileRequest, profile
 from tests.inputs import absent
+from tests.lab.validation import fsdp_jobs
+from tests.lab.validation.crosscheck import GPT, Case
 from tests.profiler.profiled import SCRIPTS, needs_torch
-from tests.validation import fsdp_jobs
-from tests.validation.crosscheck import GPT, Case
 
 HALF = {"parameter_dtype": "bf16"}
 TABLES = {"rotary": "chunked", "rotary_tables": "dtype"}

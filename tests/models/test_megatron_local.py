@@ -12,11 +12,11 @@ from cosim.context import HERE
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.workload.check import check
 from cosim.workload.program import CPU_STREAM, OpKind
-from tests.validation.crosscheck import Tally
-from tests.validation.crosscheck_megatron import CASES
+from tests.lab.validation.crosscheck import Tally
+from tests.lab.validation.crosscheck_megatron import CASES
 
-# Of Megatron-LM d98e8a64dd with torch 2.13, profiled by `python -m tests.validation.crosscheck_megatron`: for
-# each stage bytes of kernels (forward, backward, optimizer), and what the host launches.
+# Of Megatron-LM d98e8a64dd with torch 2.13, profiled by `python -m tests.lab.validation.crosscheck_megatron`:
+# for each stage bytes of kernels (forward, backward, optimizer), and what the host launches.
 DISPATCHED = {
     "tp": [(342760036, 625420380, 750813426, 958)],
     "tp-pp": [(300049756, 623732744, 397373578, 782), (321040252, 631302320, 381751434, 950)],

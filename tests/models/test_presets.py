@@ -12,7 +12,7 @@ from cosim.gpu.catalogue import read
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.presets import ENGINE, OUTSIDE, PRESETS, PresetName
-from tests.validation import presets
+from tests.lab.validation import presets
 
 
 def made(**given: Any) -> ModelWorkload:

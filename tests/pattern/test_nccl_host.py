@@ -16,8 +16,8 @@ from cosim.pattern.prove import prove
 from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import I64, Collective
 from cosim.topology.host_shape import HostShape
+from tests.lab.validation.nccl_tables import LARGE, TABLES, predicted, rows_of
 from tests.pattern.uncontended import exits_ns
-from tests.validation.nccl_tables import LARGE, TABLES, predicted, rows_of
 
 KINDS = (
     Collective.ALL_REDUCE,

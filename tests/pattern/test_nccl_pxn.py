@@ -12,7 +12,7 @@ from cosim.pattern.nccl_pxn import pxn_all_to_all
 from cosim.pattern.planner import Planner
 from cosim.pattern.prove import prove
 from cosim.pattern.template import Collective
-from tests.validation.nccl_hosts import bound_gb_s, bus_gb_s
+from tests.lab.validation.nccl_hosts import bound_gb_s, bus_gb_s
 
 SHAPES = [(2, 8, 8), (3, 4, 4), (4, 4, 2), (5, 2, 2), (7, 3, 2), (3, 4, 1), (40, 8, 8)]
 

@@ -20,8 +20,8 @@ from cosim.models.pytorch.rows import row_blocks
 from cosim.profiler.file import Profile
 from cosim.profiler.workload import counted_flops, named_gpu
 from cosim.workload.program import Operation, OpKind
+from tests.lab.validation.crosscheck import CASES, TOLERANCE, Case, Compared, compare
 from tests.profiler.profiled import needs_torch, profiled, sizes
-from tests.validation.crosscheck import CASES, TOLERANCE, Case, Compared, compare
 
 BATCH, SEQUENCE, HIDDEN, VOCABULARY, LAYERS = 2, 256, 512, 1024, 2
 STATE = BATCH * SEQUENCE * HIDDEN * 2

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from tests.benchmarks.real_ranks import _read
+from tests.lab.benchmarks.real_ranks import _read
 from tests.profiler.profiled import needs_torch
 
 _GIVEN = """
 import torch, torch.distributed as dist
-from tests.benchmarks import host_operators
+from tests.lab.benchmarks import host_operators
 host_operators.install()
 ids = torch.tensor([0, 3, 3, 1])
 counts = torch.histc(ids, bins=4, min=0, max=3)

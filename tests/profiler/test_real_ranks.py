@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cosim.profiler.launch import ProfileRequest, profile
-from tests.benchmarks.public_scripts import issued
-from tests.benchmarks.real_ranks import run
+from tests.lab.benchmarks.public_scripts import issued
+from tests.lab.benchmarks.real_ranks import run
 from tests.profiler.profiled import SCRIPTS, needs_torch, profiled
 
 pytestmark = [needs_torch, pytest.mark.slow]

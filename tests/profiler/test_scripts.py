@@ -179,7 +179,7 @@ def test_what_cannot_be_profiled_is_refused_before_anything_starts(tmp_path: Pat
         ("a: 1", "is not a profile"),
         ("cosim_profile: 9", "of format 9"),
         ("cosim_profile: 1\nname: x", "is broken"),
-        (  # found by tests.fuzz: a mesh is a mapping
+        (  # found by tests.lab.fuzz: a mesh is a mapping
             "cosim_profile: 1\nname: x\ngpu: h100-sxm\nmesh: 8\nkernels: []\nprograms: []",
             "is broken: AttributeError",
         ),
@@ -188,7 +188,7 @@ def test_what_cannot_be_profiled_is_refused_before_anything_starts(tmp_path: Pat
             "programs: [{at: {}, operations: [[forward, compute, [3], [[0, 1]]]]}]",
             "waits for",
         ),
-        (  # found by tests.fuzz: infinity is no integer
+        (  # found by tests.lab.fuzz: infinity is no integer
             "cosim_profile: 1\nname: x\ngpu: h100-sxm\nmesh: {dp: 2}\n"
             "kernels: [[aten.mm, matmul, bf16, 1e999, 24, 1, 2, 2, 2]]\nprograms: []",
             "is broken: OverflowError",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.public_scripts import issued
-from tests.benchmarks.real_ranks import run
+from tests.lab.benchmarks.public_scripts import issued
+from tests.lab.benchmarks.real_ranks import run
 from tests.profiler.profiled import SCRIPTS, flops, needs_torch, needs_transformers, profiled, sizes
 
 pytestmark = [needs_torch, needs_transformers, pytest.mark.slow]

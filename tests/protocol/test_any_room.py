@@ -23,7 +23,7 @@ from cosim.protocol.replay_log import LogReader
 from cosim.protocol.session import ServerConfig
 from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
-from tests.fuzz.loop import looped
+from tests.lab.fuzz.loop import looped
 from tests.protocol.small_run import run
 
 Release = Literal["network", "caller"]

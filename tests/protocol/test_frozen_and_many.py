@@ -15,7 +15,7 @@ from cosim.network.simulator import Advance
 from cosim.protocol.client import RemoteNetwork
 from cosim.protocol.connection import Connection
 from cosim.protocol.launcher import ServerProcess
-from tests.fuzz.wire import a_conversation
+from tests.lab.fuzz.wire import a_conversation
 from tests.protocol.small_run import GOOD, SCENARIO
 
 pytestmark = pytest.mark.slow

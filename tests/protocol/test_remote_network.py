@@ -20,7 +20,7 @@ from cosim.protocol.topology_messages import decode_topology, encode_topology
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.cases import star
 from cosim.units import NEVER
-from tests.fuzz.loop import looped
+from tests.lab.fuzz.loop import looped
 from tests.network.balancing.test_fair_share import SIZE, Bad
 from tests.network.balancing.worlds import leaf_spine, send
 from tests.protocol.small_run import run

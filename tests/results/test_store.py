@@ -140,7 +140,7 @@ def test_no_column_needs_pickle(tmp_path: Path) -> None:
 
 
 def test_a_way_of_packing_that_is_not_known_is_a_broken_file(tmp_path: Path) -> None:
-    """Found by tests.fuzz: zipfile raises NotImplementedError."""
+    """Found by tests.lab.fuzz: zipfile raises NotImplementedError."""
     path = saved(tmp_path) / "columns.npz"
     body = bytearray(path.read_bytes())
     at = -1
@@ -155,7 +155,7 @@ def test_a_way_of_packing_that_is_not_known_is_a_broken_file(tmp_path: Path) -> 
     ("number", "said"), [("9" * 4301, "not JSON"), ("1e999", "beyond what a number can be")]
 )
 def test_numbers_that_no_number_can_be_are_refused(tmp_path: Path, number: str, said: str) -> None:
-    """Found by tests.fuzz: the page of such a run was an OverflowError."""
+    """Found by tests.lab.fuzz: the page of such a run was an OverflowError."""
     path = saved(tmp_path) / "summary.json"
     path.write_text(re.sub(r'"wall_s": [0-9.e-]+', f'"wall_s": {number}', path.read_text()))
     with pytest.raises(InputError, match=said):
@@ -163,7 +163,7 @@ def test_numbers_that_no_number_can_be_are_refused(tmp_path: Path, number: str, 
 
 
 def test_a_columns_header_that_is_no_python_is_a_broken_file(tmp_path: Path) -> None:
-    """Found by tests.fuzz: numpy raises a TokenError."""
+    """Found by tests.lab.fuzz: numpy raises a TokenError."""
     path = saved(tmp_path) / "columns.npz"
     with np.load(path, allow_pickle=False) as stored:
         names = stored.files

@@ -8,9 +8,9 @@ for an event before and records one after; backward it starts autograd's engine 
 gradients are issued apart (``delay_wgrad_compute``, which Megatron-Bridge's recipes set with it). Operators
 are as many as without.
 
-In the host's unit, an operator: what ``python -m tests.validation.schedule_nodes`` times of Megatron-Core's
-own nodes beside a layer's operators, both without a GPU; and each call to CUDA counts as one, as an exchange
-does.
+In the host's unit, an operator: what ``python -m tests.lab.validation.schedule_nodes`` times of
+Megatron-Core's own nodes beside a layer's operators, both without a GPU; and each call to CUDA counts as one,
+as an exchange does.
 
 Not modelled: the engine's thread being woken, entering FP8 for each node, a tenth of an operator for each
 expert where weights' gradients are issued, the order in which nodes of two micro-batches are issued.

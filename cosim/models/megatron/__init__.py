@@ -3,7 +3,7 @@
 Without Apex and Transformer Engine there is no fused softmax, no fused Adam and no accumulation in the
 gradient's product: what is left are torch's operators, and three functions that ``torch.compile`` fuses.
 Written from what Megatron-LM dispatches at d98e8a64dd, with which
-``python -m tests.validation.crosscheck_megatron`` compares it.
+``python -m tests.lab.validation.crosscheck_megatron`` compares it.
 
 ============  ======================================================================
 ``blocks``    a GPT's layers as Megatron-LM's local specification has them, on one tensor-parallel rank

@@ -15,7 +15,7 @@ from cosim.experiment.build import build
 from cosim.formats.astra_sim.topology import AstraSim
 from cosim.formats.chakra.read import ChakraWorkload
 from cosim.pattern.config import CollectiveConfig
-from tests.validation.astra_sim_case import scenario_of
+from tests.lab.validation.astra_sim_case import scenario_of
 
 SCENARIO = """
 topology:

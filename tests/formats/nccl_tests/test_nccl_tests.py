@@ -14,7 +14,7 @@ from cosim.formats.nccl_tests.text import read_test
 from cosim.pattern.template import Collective
 from cosim.topology.contract import TopologySpec
 from cosim.topology.fabrics import FabricCosts
-from tests.validation.internode import rows
+from tests.lab.validation.internode import rows
 
 US = 1e-6
 HEAD = """# nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824 step: 4(factor) warmup iters: 5 iters: 20

@@ -21,8 +21,8 @@ from cosim.formats.pcap.write import PcapFormat
 from cosim.results.traffic.analysis import analyse_capture
 from cosim.results.traffic.causes import LINK
 from cosim.results.traffic.read import capture_of_messages
-from tests.validation.slow_causes import NOTHING, drawn, tried
-from tests.validation.slow_causes import named as named_cause
+from tests.lab.validation.slow_causes import NOTHING, drawn, tried
+from tests.lab.validation.slow_causes import named as named_cause
 
 SCENARIO = """
 topology: {kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, rate: 100Gbps, latency: 500ns}

@@ -19,7 +19,7 @@ from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
-from tests.benchmarks.many_flows import network_of, once
+from tests.lab.benchmarks.many_flows import network_of, once
 from tests.network.congestion.worlds import graph, on_wire, star, watch
 
 SCENARIO = """

@@ -21,7 +21,7 @@ from cosim.network.congestion.controls.timely import Timely
 from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.congestion.settings import Congestion
-from tests.benchmarks.ns3_congestion import Case, fabric, fcts, incast
+from tests.lab.benchmarks.ns3_congestion import Case, fabric, fcts, incast
 from tests.network.congestion.worlds import dumbbell, watch
 
 US = 10**6

@@ -115,7 +115,7 @@ LATE_COMERS = {
     "dctcp": (Dctcp(), [952, 2103, 1506, 1690]),
     "cubic": (Cubic(friendly=False, hystart_train=1.0), [939, 1897, 1982, 1606]),
 }
-"""Completion times in us by ns-3 3.37, means over four seeds (tests/benchmarks/ns3_congestion.py)."""
+"""Completion times in us by ns-3 3.37, means over four seeds (tests/lab/benchmarks/ns3_congestion.py)."""
 
 
 @pytest.mark.parametrize("name", LATE_COMERS)

@@ -1,4 +1,4 @@
-"""Damaged graph.txt files, read and cut into stages: what :mod:`tests.fuzz` tries."""
+"""Damaged graph.txt files, read and cut into stages: what :mod:`tests.lab.fuzz` tries."""
 
 from __future__ import annotations
 
