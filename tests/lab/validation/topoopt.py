@@ -8,8 +8,8 @@ notebook beside them draws DLRM, BERT, CANDLE and VGG-16 with odds of 0.35, 0.42
 ``large``: six models on 128 servers with four links, beside fat-trees and an ideal switch.
 
 A server is one endpoint: four GPUs work on a quarter of its samples each, and what they exchange is left out.
-All parallelism is over samples but for embedding tables, which are shared out. Sizes are those of the authors'
-scripts.
+All parallelism is over samples but for embedding tables, which are shared out. Sizes are those of the
+authors' scripts.
 """
 
 from __future__ import annotations
