@@ -90,35 +90,15 @@ class AnalyticalNetwork(CompiledNetwork):
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         del job, dst, channel
         if self._is_changing:
-            old = len(self._legs.path_now)
-            places = self._legs.lengthen("path_now", first + len(src))
-            places[old:] = np.arange(old, len(places))
-            self._avoid_dead_links()
-
-    def _avoid_dead_links(self) -> None:
-        core = self.core
-        rows, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
-        self._legs.path_now[rows] = places
+            self._number_paths(first + len(src), len(self._legs.path_now))
 
     def _reroute(self) -> None:
-        """Find paths for the change of routes that was just taken, and move messages under way."""
-        changes, lanes = self._legs.changes, self._legs.lanes
-        self._detours.dead = self._changes.dead(int(changes.state["next"][0]) - 1)
-        lanes["avoided"] = 0
-        lanes["avoided"][list(self._detours.dead)] = 1
-        self._legs.put(path_now=np.arange(len(self._legs.path_now)))
-        self._avoid_dead_links()
-        kernel.move_messages(self.core, self._legs)
-        if changes.state["next"][0] == len(changes.changes):
-            self._changes.fill(changes)
-
-    def _answer_model(self, what: int) -> None:
-        if what == kernel.MORE_CHANGES:
-            self._changes.fill(self._legs.changes)
-        elif what == kernel.NEW_ROUTES:
-            self._reroute()
-        else:
-            super()._answer_model(what)
+        legs = self._legs
+        legs.lanes["avoided"] = 0
+        legs.lanes["avoided"][list(self._detours.dead)] = 1
+        legs.put(path_now=np.arange(len(legs.path_now)))
+        self._number_paths(len(legs.path_now), len(legs.path_now))
+        kernel.move_messages(self.core, legs)
 
     def _copy_model(self) -> dict[str, Any]:
         if not self._is_changing:
@@ -144,11 +124,9 @@ class AnalyticalNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return self._legs if self._is_changing else self._plain
 
-    def _next_instant(self) -> int:
-        # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        start = super()._next_instant()
-        drain = self._legs.drains.next_ps() if self._is_changing else None
-        return start if drain is None else min(start, drain - 1)
+    @property
+    def _drains(self) -> DrainHeap | None:
+        return self._legs.drains if self._is_changing else None
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -22,6 +22,7 @@ from cosim.network.calendar import make_calendar
 from cosim.network.changes import ChangeList, ChangeTable
 from cosim.network.core import Core, Reported
 from cosim.network.detours import Detours
+from cosim.network.drains import DrainHeap
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import FlowStore
@@ -37,6 +38,8 @@ _REPORT_LIMIT = 1 << 14
 _ONE_BIN_BITS = 61
 """Two bins of 2^61 ps hold all of time: for the statistics of a copy, which nobody reads."""
 
+OF_CHANGES = (kernel.MORE_CHANGES, kernel.NEW_ROUTES)
+"""What loops ask of links that change; :class:`CompiledNetwork` answers it."""
 
 LinkNumber = tuple[str, str]
 """A column of a network's, and the field of its records; no field: the column is of numbers."""
@@ -175,7 +178,33 @@ class CompiledNetwork(NetworkSimulator):
 
     def _answer_model(self, what: int) -> None:
         """Answer what the model's loop asks."""
-        raise AssertionError(f"{self.name} has no answer to {what}")  # pragma: no cover
+        if what == kernel.MORE_CHANGES:
+            self._changes.fill(self._at_hand)
+        elif what == kernel.NEW_ROUTES:
+            self._take_routes()
+        else:
+            raise AssertionError(f"{self.name} has no answer to {what}")  # pragma: no cover
+
+    def _take_routes(self) -> None:
+        """See to the change of routes that the loop has just taken."""
+        at_hand = self._at_hand
+        self._detours.dead = self._changes.dead(int(at_hand.state["next"][0]) - 1)
+        self._reroute()
+        if at_hand.state["next"][0] == len(at_hand.changes):
+            self._changes.fill(at_hand)
+
+    def _reroute(self) -> None:
+        """Have flows under way avoid the links that routing knows to be dead; of models with
+        ``link_changes``.
+        """
+
+    def _number_paths(self, rows: int, old: int) -> None:
+        """Have the model's ``path_now`` say where the links of rows from ``old`` on are now."""
+        core, model = self.core, self.columns
+        now = model.lengthen("path_now", rows)  # and more, in advance
+        now[old:] = np.arange(old, len(now))
+        moved, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
+        model.path_now[moved] = places
 
     def traits(self, group: FlowGroup) -> int:
         """The model's number of what a group says of its job: weight, priority, coflow."""
@@ -292,11 +321,19 @@ class CompiledNetwork(NetworkSimulator):
     def _next_instant(self) -> int:
         """Earliest time at which something is left to do after a loop that stopped early, else NEVER."""
         state = self.core.state[0]
+        # A grant is closed for completions, so it has to end before a drain that was not taken yet.
+        drain = None if self._drains is None else self._drains.next_ps()
+        before = NEVER if drain is None else drain - 1
         # A loop that didn't stop to report has done all up to the horizon.
         if int(state["num_pending"]) < int(state["report_at"]):
-            return NEVER
+            return before
         calendar = self.core.calendar
-        return int(calendar.heap[0]["time"]) if calendar.state["num_instants"][0] else NEVER
+        return min(before, int(calendar.heap[0]["time"])) if calendar.state["num_instants"][0] else before
+
+    @property
+    def _drains(self) -> DrainHeap | None:
+        """When flows drain, in models where they do."""
+        return None
 
     def _report(self, grant: int) -> Completions:
         found = self._reported

@@ -35,7 +35,7 @@ from cosim.network.balancing.named import BalancerName, balancer_field, check_ba
 from cosim.network.balancing.session import Balancing
 from cosim.network.changes import ChangeList
 from cosim.network.channels import ChannelNumbers
-from cosim.network.compiled import CompiledNetwork, LinkNumber
+from cosim.network.compiled import OF_CHANGES, CompiledNetwork, LinkNumber
 from cosim.network.contract import NetworkSpec
 from cosim.network.drains import DrainHeap
 from cosim.network.flows import F64, I32, I64, FlowGroup
@@ -105,30 +105,18 @@ class FairShareNetwork(CompiledNetwork):
         old = len(fluid.channels)
         fluid.lengthen("channels", len(self._numbers))["head"][old:] = _NONE
         if self._topology.changes is not None:
-            old = len(fluid.path_now)
-            places = fluid.lengthen("path_now", rows)
-            places[old:] = np.arange(old, len(places))
-            self._avoid_dead_links()
+            self._number_paths(rows, len(fluid.path_now))
         self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
-    def _avoid_dead_links(self) -> None:
-        core = self.core
-        rows, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
-        self._fluid.path_now[rows] = places
-
     def _reroute(self) -> None:
-        """Find paths for the change of routes that was just taken, and move flows under way."""
         fluid, so_far = self._fluid, self._fluid.path_now
-        self._detours.dead = self._changes.dead(int(fluid.changes.state["next"][0]) - 1)
         fluid.put(path_now=np.arange(len(so_far)))
-        self._avoid_dead_links()
+        self._number_paths(len(so_far), len(so_far))
         if self._balancing.balancer is not None:
             self._balancing.avoid(self._detours.dead)
             kernel.choose_anew(fluid)
         else:
             kernel.move_flows(self.core, fluid, so_far)
-        if fluid.changes.state["next"][0] == len(fluid.changes.changes):
-            self._changes.fill(fluid.changes)
 
     def traits(self, group: FlowGroup) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight and priority."""
@@ -165,17 +153,15 @@ class FairShareNetwork(CompiledNetwork):
         }
 
     def _answer_model(self, what: int) -> None:
-        if what == kernel.MORE_CHANGES:
-            self._changes.fill(self._fluid.changes)
-        elif what == kernel.NEW_ROUTES:
-            self._reroute()
+        if what in OF_CHANGES:
+            super()._answer_model(what)
         else:
             self._balancing.answer(what)
 
-    def _next_instant(self) -> int:
-        # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        start, drain = super()._next_instant(), self._fluid.drains.next_ps()
-        return start if drain is None else min(start, drain - 1)
+    @property
+    def _drains(self) -> DrainHeap:
+        found: DrainHeap = self._fluid.drains
+        return found
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -65,7 +65,7 @@ from cosim.network.calendar import events_of
 from cosim.network.chance import salts
 from cosim.network.changes import ChangeList, ChangeTable
 from cosim.network.channels import ChannelNumbers
-from cosim.network.compiled import CompiledNetwork
+from cosim.network.compiled import OF_CHANGES, CompiledNetwork
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.credits import Loops
@@ -266,16 +266,11 @@ class CongestionNetwork(CompiledNetwork):
         choices[at[new]] = self._rows.add(conn[new], begin, hops, links)
 
     def _reroute(self) -> None:
-        """See to the change of routes that was just taken."""
-        changes = self._fluid.changes
-        self._detours.dead = self._changes.dead(int(changes.state["next"][0]) - 1)
         if self._balancing.balancer is None:
             self._follow_routes()
         else:
             self._balancing.avoid(self._detours.dead)
             kernel.choose_all_anew(self._fluid, self._conns_used)
-        if changes.state["next"][0] == len(changes.changes):
-            self._changes.fill(changes)
 
     def _follow_routes(self) -> None:
         """Have connections go where routes go now."""
@@ -356,10 +351,8 @@ class CongestionNetwork(CompiledNetwork):
             check_answers(self._control, self._fluid, self._describe)  # raises
         elif what == kernel.NEED_SUBFLOWS:
             self._add_chosen()
-        elif what == kernel.MORE_CHANGES:
-            self._changes.fill(self._fluid.changes)
-        elif what == kernel.NEW_ROUTES:
-            self._reroute()
+        elif what in OF_CHANGES:
+            super()._answer_model(what)
         elif what == kernel.DEADLOCK:
             raise NetworkError(self._circle())
         else:
@@ -386,10 +379,10 @@ class CongestionNetwork(CompiledNetwork):
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
-    def _next_instant(self) -> int:
-        # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        start, drain = super()._next_instant(), self._fluid.drains.next_ps()
-        return start if drain is None else min(start, drain - 1)
+    @property
+    def _drains(self) -> DrainHeap:
+        found: DrainHeap = self._fluid.drains
+        return found
 
     def _emptied_ps(self) -> int:
         """When all queues are empty, where nothing sends any more. A grant may end long after it, and links
