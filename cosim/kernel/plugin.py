@@ -43,6 +43,24 @@ def load(source: Path, function: str) -> int:
     return address
 
 
+def library(source: Path, function: str) -> Path:
+    """The shared object of a C file, for a program that loads it itself; kept in the user's cache.
+
+    Raises
+    ------
+    InputError
+        As :func:`load`, and where nothing can be kept.
+    """
+    load(source, function)
+    made = _made_in(cache_folder("kernels"), source, _content(source))
+    if not made.is_file():
+        raise InputError(
+            f"is compiled, but can't be kept in {made.parent}, where another program would load it from",
+            location=Location(str(source)),
+        )
+    return made
+
+
 def _content(source: Path) -> str:
     """A name for what is compiled: the file, headers beside it, and the kernel's."""
     content = hashlib.sha256(f"{number()} {_FLAGS}".encode())
@@ -64,8 +82,12 @@ def _load(source: Path, function: str, content: str) -> int:
             return _compiled_in(Path(folder_of_this_run), source, function, content)
 
 
+def _made_in(folder: Path, source: Path, content: str) -> Path:
+    return folder / f"{source.stem}-{content}{SUFFIX}"
+
+
 def _compiled_in(folder: Path, source: Path, function: str, content: str) -> int:
-    made = folder / f"{source.stem}-{content}{SUFFIX}"
+    made = _made_in(folder, source, content)
     if made.is_file():
         try:
             return function_in(open_library(made), function)

@@ -69,14 +69,31 @@ def address_of_kernel(owner: type) -> int:
     return address
 
 
+def library_of_kernel(owner: type) -> tuple[Path, str]:
+    """The shared object that has the ``kernel`` of a class, and the function's name in it.
+
+    Raises
+    ------
+    NetworkError
+        It is no C file, which another program could load; or it is not there, or doesn't compile.
+    """
+    value: Any = getattr(owner, "kernel", None)
+    file, function = (value, Path(value).stem) if isinstance(value, str) else value or ("", "")
+    if not (isinstance(file, str) and file.endswith(".c")):
+        raise NetworkError(
+            f"{owner.__name__}.kernel is no C file: another simulator runs a control of one's own where it "
+            "is one, kernel = 'my.c'"
+        )
+    from cosim.kernel import plugin
+
+    return plugin.library(_file_of(owner, file), function), function
+
+
 def _named(owner: type, file: str, function: str) -> int:
     if file.endswith(".c"):
         from cosim.kernel import plugin
 
-        path = _folder_of(owner) / file
-        if not path.is_file():
-            raise NetworkError(f"{owner.__name__}.kernel is {file!r}, but there is no file {path}")
-        loaded: int = plugin.load(path, function)
+        loaded: int = plugin.load(_file_of(owner, file), function)
         return loaded
     known = sorted(name for name, each in header().functions.items() if each.loop and each.returns == "none")
     if file not in known:
@@ -85,6 +102,13 @@ def _named(owner: type, file: str, function: str) -> int:
         )
     address: int = kernel.address(file)
     return address
+
+
+def _file_of(owner: type, file: str) -> Path:
+    path = _folder_of(owner) / file
+    if not path.is_file():
+        raise NetworkError(f"{owner.__name__}.kernel is {file!r}, but there is no file {path}")
+    return path
 
 
 def _folder_of(owner: type) -> Path:

@@ -11,10 +11,11 @@ The client, from a run to the socket:
 ``recovery``            log, restart, replay; ``replay_log``: the file; ``replay_plan``: it as few advances
 ``client_session``      one stream of one server; ``connection``: bytes, deadlines, errors
 ``launcher``            starts servers; ``address``: where they listen; ``refusal``: errors on the wire
-                        ====================
-                        ====================================================================== The server,
-                        from the socket to a network: ====================
-                        ======================================================================
+======================  ======================================================================
+
+The server, from the socket to a network:
+
+======================  ======================================================================
 ``server``              serves any network of this process
 ``session``             requests in order, answers in parts
 ``served_network``      flat flows in, completions out
@@ -27,6 +28,7 @@ The client, from a run to the socket:
 ``live_changes``        changes of links and routes that nobody knew of when a session opened, on the wire
                         and back
 ``rdma``                ``{model: ns3_rdma, control: dcqcn, ...}``: RDMA in ns-3, packet by packet
+``own_control``         a congestion control of the user's, which the server loads or asks
 ``sample``              what a network is looked at for on the wire: queues of links, rates of connections
 ``unix_socket``         a unix socket's file: taken only where nobody answers, removed only by whoever made
                         it

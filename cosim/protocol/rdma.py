@@ -1,6 +1,13 @@
 """``{model: ns3_rdma, control: dcqcn, ...}``: RDMA in ns-3, packet by packet.
 
 Settings and controls are those of the ``congestion`` network: the same text with another name of the model.
+
+A control of one's own runs there, too. Where its ``kernel`` is a C file the server loads it, else it asks
+this process (:mod:`cosim.protocol.own_control`): at the end of each round trip of a connection, as the
+``congestion`` network does, or after the ``wait`` that was given, and at once after a timeout. What a control
+is told is measured on packets. ``rtt`` is that of the acknowledgement that ended the round, ``marked`` the
+share of the round's acknowledgements, ``lost`` the number of losses that the receiver told of. ``delivered``
+is ``acked``; ``job`` and ``granted`` are 0.
 """
 
 from __future__ import annotations
@@ -23,9 +30,10 @@ from cosim.network.contract import NetworkSpec
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol import adapters
 from cosim.protocol.client import RemoteNetwork
+from cosim.protocol.own_control import OwnControl
 from cosim.protocol.remote import LinkFailure, check_failures, never_back
 from cosim.protocol.settings import FailurePolicy, RoutingName, SessionSettings, Target
-from cosim.registry import Named
+from cosim.registry import Named, name_of
 from cosim.spec import SizeBytes, TimePs
 from cosim.topology.graph import Topology
 
@@ -38,6 +46,8 @@ _NAMES: dict[type[Control], str] = {
     Swift: "swift",
     Timely: "timely",
 }
+_OWN = "own"
+"""What the adapter calls a control that it loads."""
 _NOT_READ = {"preset"}
 """Fields of controls that only choose the defaults of others."""
 _BALANCING = {"flowlet": "flowlet", "spray": "random", "adaptive": "adaptive"}
@@ -53,7 +63,7 @@ class Ns3Rdma(NetworkSpec):
 
     control: Annotated[Control, Named("cosim.controls")] = Field(
         description="what decides how fast to send: dcqcn, dctcp, fixed, hpcc, nscc, swift, timely, "
-        "mltcp over one"
+        "mltcp over one, or your own"
     )
     mtu: SizeBytes = Field(
         9000, ge=576, le=65000, description="largest packet, headers of RoCEv2 included (44 bytes)"
@@ -126,12 +136,20 @@ class Ns3Rdma(NetworkSpec):
     @field_validator("control")
     @classmethod
     def _has_packets(cls, control: Control) -> Control:
-        if type(control.inner()) not in _NAMES:
+        inner = control.inner()
+        name = type(inner).__name__
+        if type(inner) in _NAMES:
+            return control
+        if name_of("cosim.controls", type(inner)) is not None:
             raise ValueError(
-                f"{type(control.inner()).__name__} is no control of RDMA; there are "
-                f"{', '.join(_NAMES.values())} and mltcp over them\n"
+                f"{name} is no control of RDMA; there are {', '.join(_NAMES.values())}, mltcp over them, and "
+                "your own\n"
                 "  TCP's are transports of network: ns3"
             )
+        if inner is not control:
+            raise ValueError(f"mltcp over {name}: in packets mltcp scales {', '.join(_NAMES.values())} alone")
+        if inner.credits:
+            raise ValueError(f"{name}.credits: receivers grant no credit in packets")
         return control
 
     @model_validator(mode="after")
@@ -149,13 +167,15 @@ class Ns3Rdma(NetworkSpec):
             )
         if self.routing in _BY_PACKET and self.control.inner().telemetry:
             raise ValueError(
-                f"{_NAMES[type(self.control.inner())]} compares telemetry with that of the packet before, "
+                f"{_named(self.control.inner())} compares telemetry with that of the packet before, "
                 f"which takes another way with {self.routing}: say flowlet, ecmp or given"
             )
         if self.fast_forward is not None and self.control.inner() is not self.control:
             raise ValueError(
                 "fast_forward doesn't remember how far a job's iteration has come, which MLTCP goes by"
             )
+        if self.fast_forward is not None and type(self.control.inner()) not in _NAMES:
+            raise ValueError(f"fast_forward can't remember what {_named(self.control)} keeps for itself")
         if self.fast_forward is not None and self.routing in _BALANCING:
             raise ValueError(
                 f"fast_forward needs one path for each queue pair: given or ecmp, not {self.routing}"
@@ -193,7 +213,8 @@ class Ns3Rdma(NetworkSpec):
 
     def uses_seed(self) -> bool:
         """Marks between two thresholds are drawn, and so is spray."""
-        drawn = isinstance(self.control.inner(), (Dcqcn, Nscc)) or bool(self.ecn_max)
+        inner = self.control.inner()
+        drawn = isinstance(inner, (Dcqcn, Nscc)) or type(inner) not in _NAMES or bool(self.ecn_max)
         return drawn or self.routing in _BALANCING
 
     def check_topology(self, topology: Topology) -> None:
@@ -221,7 +242,7 @@ class Ns3Rdma(NetworkSpec):
             found.append(("alpha", "each port has its own room"))
         given = [n for n in ("ecn_min", "ecn_max", "ecn_probability") if getattr(self, n) is not None]
         if not inner.uses_marks:
-            found += [(name, f"{_NAMES[type(inner)]} doesn't look at marks") for name in given]
+            found += [(name, f"{_named(inner)} doesn't look at marks") for name in given]
         elif self.ecn_min is None:
             found += [(name, "the control's own marking holds without ecn_min") for name in given]
         elif self.ecn_probability is not None and self.ecn_max in (None, self.ecn_min):
@@ -245,13 +266,14 @@ class Ns3Rdma(NetworkSpec):
         ------
         LaunchError
             The adapter can't be built: names what is missing.
+        InputError
+            A control of one's own doesn't compile, with the compiler's first error.
         """
         command = adapters.command("ns3_rdma", lambda text: print(text, file=sys.stderr))
-        return RemoteNetwork(
-            Target(command=tuple(command), name="ns3_rdma"),
-            self.settings(),
-            FailurePolicy(recover=self.recover),
-        )
+        inner, policy = self.control.inner(), FailurePolicy(recover=self.recover)
+        if type(inner) in _NAMES:
+            return RemoteNetwork(Target(command=tuple(command), name="ns3_rdma"), self.settings(), policy)
+        return OwnControl(command, self.settings(), policy, inner, self.mtu, "ns3_rdma")
 
     def settings(self) -> SessionSettings:
         """What the session asks for."""
@@ -262,7 +284,7 @@ class Ns3Rdma(NetworkSpec):
             queue_bytes=self.buffer or 0,
             mark_min_bytes=self.ecn_min,
             mark_max_bytes=self.ecn_max if marks else None,
-            transport=_NAMES[type(inner)],
+            transport=_NAMES.get(type(inner), _OWN),
             mtu_bytes=self.mtu,
             mltcp=inner is not self.control,
             routing=cast("RoutingName", "spray" if self.routing in _BALANCING else self.routing),
@@ -273,7 +295,6 @@ class Ns3Rdma(NetworkSpec):
 
     def _options(self, inner: Control) -> dict[str, Any]:
         """The adapter's own settings, and every parameter of the control."""
-        name = _NAMES[type(inner)]
         slope, intercept = self.control.scaling()
         scaled = inner is not self.control
         return {
@@ -291,12 +312,20 @@ class Ns3Rdma(NetworkSpec):
             "delivery": None if self.delivery == "auto" else self.delivery,
             "mltcp_slope": slope if scaled else None,
             "mltcp_intercept": intercept if scaled else None,
-            **{
-                f"{name}.{key}": getattr(inner, key)
-                for key in type(inner).model_fields
-                if key not in _NOT_READ
-            },
+            **_parameters(inner),
         }
+
+
+def _named(control: Control) -> str:
+    return _NAMES.get(type(control)) or type(control).__name__
+
+
+def _parameters(inner: Control) -> dict[str, Any]:
+    """A control's own, by its name."""
+    if name := _NAMES.get(type(inner)):
+        fields = type(inner).model_fields
+        return {f"{name}.{key}": getattr(inner, key) for key in fields if key not in _NOT_READ}
+    return {}
 
 
 def _tolerance(fast_forward: str | None) -> str | None:

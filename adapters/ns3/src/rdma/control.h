@@ -1,6 +1,7 @@
 // Congestion controls: what decides how fast a queue pair sends. Each is a file in controls/.
 #pragma once
 
+#include "coflow.h"
 #include "marking.h"
 #include "packet.h"
 #include "times.h"
@@ -54,6 +55,12 @@ struct Feedback
     /// Whether the window was what held the sender.
     bool limited;
     const std::vector<HopReport>& hops;
+    /// Payload under way when it has been taken; of the message under way, sent and in all; its class and coflow.
+    uint64_t flight = 0;
+    uint64_t sent = 0;
+    uint64_t size = 0;
+    uint32_t priority = 0;
+    const Coflow* coflow = nullptr;
 };
 
 /// Parameters by name, in ps, bytes and bits per second; kOmitted where nobody said and the control chooses.

@@ -42,6 +42,7 @@ main(int argc, char** argv)
     {
         adapter.transports.push_back(name);
     }
+    adapter.transports.push_back("own");
     adapter.queue_disciplines = {"shared_buffer", "port_buffer"};
     adapter.options = cosim::RdmaSettings::About();
     adapter.open = [](const wire::Open& open) -> std::unique_ptr<cosim::Seam> {

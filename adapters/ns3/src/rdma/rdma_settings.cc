@@ -77,6 +77,55 @@ FastForwardOption()
             }};
 }
 
+Option<RdmaSettings>
+OwnOption(std::string about, std::function<void(OwnControl&, const std::string& key, const std::string& value)> set)
+{
+    return {std::move(about),
+            [=](RdmaSettings& s, const std::string& key, const std::string& value) {
+                if (!s.IsOwn())
+                {
+                    Invalid("options." + key, "option " + key + " is for the control own, not for " + s.control);
+                }
+                set(s.own, key, value);
+            },
+            [](const RdmaSettings&) { return std::string(); }};
+}
+
+Option<RdmaSettings>
+OwnSwitch(std::string about, bool OwnControl::*field)
+{
+    return OwnOption(std::move(about), [=](OwnControl& own, const std::string& key, const std::string& value) {
+        own.*field = ParseOption<int>(key, value, 0, 1) == 1;
+    });
+}
+
+/// Numbers between spaces.
+std::vector<double>
+ParseNumbers(const std::string& key, const std::string& text)
+{
+    std::vector<double> numbers;
+    std::istringstream parts(text);
+    for (std::string one; parts >> one;)
+    {
+        numbers.push_back(ParseOption<double>(key, one, -1e300, 1e300));
+    }
+    return numbers;
+}
+
+void
+SetMarks(OwnControl& own, const std::string& key, const std::string& value)
+{
+    const std::vector<double> numbers = ParseNumbers(key, value);
+    if (numbers.size() % 4 != 0)
+    {
+        Invalid("options." + key, "option " + key + " takes four numbers for each rate");
+    }
+    for (size_t k = 0; k < numbers.size(); k += 4)
+    {
+        own.marks[numbers[k]] = Marking{numbers[k + 1], numbers[k + 2], numbers[k + 3]};
+    }
+}
+
 const Options<RdmaSettings>&
 AllOptions()
 {
@@ -122,6 +171,23 @@ AllOptions()
         {"mltcp_slope",
          NumberOption<S>("MLTCP: growth at share r of the coflow is slope * r + intercept", &S::mltcp_slope, -100.0, 100.0)},
         {"mltcp_intercept", NumberOption<S>("MLTCP: see mltcp_slope", &S::mltcp_intercept, 0.0, 100.0)},
+        {"own.library",
+         OwnOption("control own: a file in the folder COSIM_CONTROLS of the server",
+                   [](OwnControl& own, const std::string&, const std::string& value) { own.library = value; })},
+        {"own.function",
+         OwnOption("control own: the function of that library that answers",
+                   [](OwnControl& own, const std::string&, const std::string& value) { own.function = value; })},
+        {"own.parameters",
+         OwnOption("control own: what it is given, numbers between spaces",
+                   [](OwnControl& own, const std::string& key, const std::string& value) {
+                       own.parameters = ParseNumbers(key, value);
+                   })},
+        {"own.marks",
+         OwnOption("control own: for each rate of a link, bits/s: bytes from which, and from which all, and the share below",
+                   SetMarks)},
+        {"own.gives_rate", OwnSwitch("control own: 1: it answers by rate; 0: by window", &OwnControl::gives_rate)},
+        {"own.paced", OwnSwitch("control own: 1: a window is sent evenly over a round trip", &OwnControl::paced)},
+        {"own.telemetry", OwnSwitch("control own: 1: switches write telemetry into its data", &OwnControl::telemetry)},
     };
     return options;
 }
@@ -142,6 +208,10 @@ Known(const std::vector<ParameterFacts>& parameters)
 const ControlKind&
 RdmaSettings::Kind() const
 {
+    if (IsOwn())
+    {
+        return own_kind_;
+    }
     const auto found = AllControls().find(control);
     if (found == AllControls().end())
     {
@@ -159,7 +229,7 @@ void
 RdmaSettings::SetOption(const std::string& key, const std::string& value)
 {
     const size_t dot = key.find('.');
-    if (dot == std::string::npos)
+    if (dot == std::string::npos || AllOptions().count(key) > 0)
     {
         cosim::SetOption(AllOptions(), *this, key, value);
         return;
@@ -180,6 +250,12 @@ void
 RdmaSettings::Finish()
 {
     CheckSession();
+    if (IsOwn())
+    {
+        own.seed = seed;
+        own_kind_.telemetry = own.telemetry;
+        own_kind_ = LoadOwn(own, WireBytes());
+    }
     const ControlKind& kind = Kind();
     for (const ParameterFacts& one : kind.parameters)
     {
@@ -292,7 +368,11 @@ RdmaSettings::Told() const
     };
     for (const auto& [name, option] : AllOptions())
     {
-        told[name] = option.tell(*this);
+        const std::string said = option.tell(*this);
+        if (!said.empty())
+        {
+            told[name] = said;
+        }
     }
     for (const auto& [name, value] : parameters)
     {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "control.h"
+#include "own_control.h"
 #include "session_settings.h"
 
 #include <map>
@@ -20,9 +21,10 @@ enum class Balancing
 
 struct RdmaSettings : SessionSettings
 {
-    /// One of AllControls().
+    /// One of AllControls(), or `own`.
     std::string control = "dcqcn";
     Parameters parameters;
+    OwnControl own;
 
     /// Room for each port; ports of a switch share the sum. 0: 256 packets, at least 4 times where everything is marked.
     uint64_t buffer_bytes = 0;
@@ -59,6 +61,10 @@ struct RdmaSettings : SessionSettings
     void Finish();
 
     const ControlKind& Kind() const;
+    bool IsOwn() const
+    {
+        return control == "own";
+    }
     bool Lossless() const
     {
         return *pfc;
@@ -97,6 +103,9 @@ struct RdmaSettings : SessionSettings
 
   private:
     void CheckFastForward() const;
+
+    /// Of `own`, once it is loaded.
+    ControlKind own_kind_;
 };
 
 } // namespace cosim

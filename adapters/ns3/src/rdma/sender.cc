@@ -187,7 +187,17 @@ Sender::Take(const Packet& answer)
     }
     const uint64_t newly = acked_ + known_.Bytes() - had;
     delivered_at_ = newly > 0 ? now : delivered_at_;
-    control_->OnAck({now, rtt, newly, answer.marked, answer.sequence, next_, limited, answer.telemetry});
+    Feedback feedback{now, rtt, newly, answer.marked, answer.sequence, next_, limited, answer.telemetry};
+    feedback.flight = InFlight();
+    if (!messages_.empty())
+    {
+        const Message& front = messages_.front();
+        feedback.sent = acked_ - std::min(acked_, front.begin);
+        feedback.size = front.end - front.begin;
+        feedback.priority = front.priority;
+        feedback.coflow = front.coflow;
+    }
+    control_->OnAck(feedback);
     if (answer.kind == PacketKind::kNack)
     {
         Lost(answer, now);
