@@ -74,11 +74,11 @@ COLUMNS = {
     "link_rate_bps": "float64[L]",
     "link_latency_ps": "int64[L]",
     "link_bytes": "int64[L]",
-    "link_busy_ps": "int64[B, L]: time busy in each bin",
+    "link_busy_ps": "int64[B, L]: time busy in each bin of link_bin_ps",
     "link_bin_ps": "int64 scalar",
     "traffic_src": "int32[P]: endpoint",
     "traffic_dst": "int32[P]: endpoint",
-    "traffic_bytes": "int64[B, P]: arrived in each bin",
+    "traffic_bytes": "int64[A, P]: arrived in each bin of traffic_bin_ps",
     "traffic_bin_ps": "int64 scalar",
     "fct_edges_ps": "int64[H + 1]",
     "fct_counts": "int64[H]",
@@ -122,9 +122,12 @@ ADDED_COLUMNS = {
     "pair_latency_ps": "int64[W]: of all links of it",
     "shared_link": "int64[V]: the busiest links that several jobs use, a row for each job there",
     "shared_job": "int64[V]",
-    "shared_sent_bytes": "int64[V, B]: what it sent over the link in each bin of the traffic",
+    "shared_sent_bytes": "int64[V, A]: what it sent over the link in each bin of the traffic",
 }
 """Columns that runs written before 2026-11-22 don't have."""
+
+FOLDED_COLUMNS = {"job_rank_numbers": "int64[ranks]: the number that each simulated rank has in its job"}
+"""Where a job is folded."""
 
 
 def save(
