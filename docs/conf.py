@@ -25,6 +25,7 @@ extensions = [
     "gallery_pages",  # docs/extensions
     "reference_pages",
     "command_pages",
+    "glossary_links",
     "limit_pages",
     "public_names",
 ]
