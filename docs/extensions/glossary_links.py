@@ -18,26 +18,10 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.nodes import make_id
 
 GLOSSARY = "reference/glossary"
-_NOT_LINKED = frozenset(
-    [
-        "completion",
-        "control",
-        "detection",
-        "event",
-        "flow",
-        "fold",
-        "grant",
-        "horizon",
-        "host",
-        "instant",
-        "interval",
-        "permutation",
-        "program",
-        "proved",
-        "stage",
-        "stale",
-    ]
-)
+_NOT_LINKED = {
+    *("completion", "control", "detection", "event", "flow", "fold", "grant", "horizon", "host", "instant"),
+    *("interval", "permutation", "program", "proved", "stage", "stale"),
+}
 """Words that pages also use in their everyday sense, which no program tells apart."""
 _LINKED_PAGES = re.compile(r"(?!changelog|contributing/words|gallery/|reference/glossary)")
 _LEAVE = (nodes.reference, nodes.literal, nodes.title, addnodes.pending_xref, addnodes.desc_signature)
