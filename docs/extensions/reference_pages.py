@@ -198,7 +198,7 @@ def _group_page(group: str) -> str:
     fence = "console" if said.startswith("cosim") else "yaml"
     shown = f"$ {said}" if fence == "console" else said
     parts = [
-        f"# {single.capitalize()}\n",
+        f"# {single.upper() if single == 'gpu' else single.capitalize()}\n",
         f"Decides {decides}. `cosim list {howto}` prints this page, with what other packages add.\n",
         f"```{fence}\n{shown}\n```\n" if fence == "yaml" else f"```text\n{shown}\n```\n",
         f"One of your own: {{doc}}`../../howto/{howto}`.\n",
@@ -231,17 +231,16 @@ _WHEN = {
 
 def _columns_page() -> str:
     listed = columns()
-    parts = [f"## {head}\n\n{_table(o for o in listed if o.when == when)}" for when, head in _WHEN.items()]
+    parts = [f"## {head}\n\n{_listed(o for o in listed if o.when == when)}" for when, head in _WHEN.items()]
     messages = "## Messages\n\nWhat `messages.npz` or `messages.parquet` has, sorted by end."
-    return "\n\n".join([_COLUMNS, *parts, messages, _table(message_columns())])
+    return "\n\n".join([_COLUMNS, *parts, messages, _listed(message_columns())])
 
 
-def _table(listed: Iterable[Column]) -> str:
-    rows = (
-        f"| `{one.name}` | {one.type} | {', '.join(one.shape) or 'one'} | {_escape(one.text)} |"
-        for one in listed
+def _listed(columns: Iterable[Column]) -> str:
+    return "\n".join(
+        f"`{one.name}` · {one.type}, {_escape(', '.join(one.shape)) or 'one'}\n: {_escape(one.text)}\n"
+        for one in columns
     )
-    return "\n".join(["| column | type | shape | |", "|---|---|---|---|", *rows])
 
 
 def write(folder: Path) -> None:
