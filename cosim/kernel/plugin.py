@@ -11,12 +11,11 @@ from pathlib import Path
 from cosim.errors import InputError, Location
 from cosim.files.cache import cache_folder
 from cosim.kernel.build import SOURCES, SUFFIX, BuildError, compile_c, number
+from cosim.kernel.layout import RENAMED
 from cosim.kernel.library import function_in, open_library
 
 _log = logging.getLogger("cosim")
 # A name that isn't declared is an error of the compiler's, which names the line, not of the loader's.
-RENAMED = {"fresh": "begins_message"}
-"""Fields of ``struct choice`` that plug-ins knew by another name."""
 _FLAGS = (f"-I{SOURCES}", "-fvisibility=default", "-Werror=implicit-function-declaration")
 
 

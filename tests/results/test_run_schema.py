@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
 
 import cosim
+from cosim.cli import app
 from cosim.results.run_schema import columns, message_columns, mistakes, run_schema, unit_of
 
 PLAIN = """
@@ -69,6 +71,13 @@ def test_what_is_otherwise_is_said(tmp_path: Path) -> None:
         "link_bytes is int64[1",
     ):
         assert any(part in one for one in said), said
+
+
+def test_the_command_prints_it() -> None:
+    printed = CliRunner().invoke(app, ["schema", "run"])
+    assert json.loads(printed.stdout) == json.loads(json.dumps(run_schema()))
+    assert "scenario|run" in CliRunner().invoke(app, ["schema", "--help"]).stdout
+    assert CliRunner().invoke(app, ["schema", "rum"]).exit_code == 2
 
 
 def test_units_are_those_that_names_end_with() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.kernel.plugin import RENAMED
+from cosim.kernel.layout import RENAMED
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, LEAST_AGAIN_PS, MAX_STATE, SEEN, Balance
 from cosim.network.calendar import read_only
