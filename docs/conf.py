@@ -25,6 +25,8 @@ extensions = [
     "gallery_pages",  # docs/extensions
     "reference_pages",
     "command_pages",
+    "file_names",
+    "glossary_links",
     "limit_pages",
     "public_names",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,10 +51,19 @@ def list_names(
     )
 
 
-def schema() -> None:
-    """Print a JSON schema of scenarios and sweeps, so that editors complete them."""
-    from cosim.experiment.schema import schema as schema_of
-
+def schema(
+    what: Annotated[
+        Literal["scenario", "run"],
+        typer.Argument(
+            metavar="scenario|run", help="scenario: what you write, sweeps too; run: what --out writes."
+        ),
+    ] = "scenario",
+) -> None:
+    """Print the schema of scenarios, so that editors complete them, or of what a run writes."""
+    if what == "run":
+        from cosim.results.run_schema import run_schema as schema_of
+    else:
+        from cosim.experiment.schema import schema as schema_of
     typer.echo(json.dumps(schema_of(), indent=1, ensure_ascii=False))
 
 

@@ -105,7 +105,11 @@ Measures = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="How many runs of a sweep at a time; default: one for each core."),
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="How many runs of a sweep (default: one for each core), or on several networks (1), at a time.",
+    ),
 ]
 Resume = Annotated[
     Path | None,

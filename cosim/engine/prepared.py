@@ -88,9 +88,9 @@ class RunCopy:
     def __init__(self, replay: Replay, network: CompiledNetwork, places: RunPlaces) -> None:
         self._source = replay  # the state that each run begins in
         parts: list[tuple[int, int, int, int]] = []
-        engine = _twin(replay.engine.columns, parts)
-        core = _twin(network.core, parts)
-        columns = _twin(network.columns, parts)
+        engine = _copied(replay.engine.columns, parts)
+        core = _copied(network.core, parts)
+        columns = _copied(network.columns, parts)
         self._core, self._columns = core, columns
         given = [
             one for column, field, rows in places.columns for one in _places(columns, column, field, rows)
@@ -134,24 +134,24 @@ def _places(columns: Columns, column: str, field: str, rows: int) -> Iterator[tu
         yield columns.address + 8 * known.place, row * dtype.itemsize + offset
 
 
-def _twin(columns: Columns, parts: list[tuple[int, int, int, int]]) -> Columns:
+def _copied(columns: Columns, parts: list[tuple[int, int, int, int]]) -> Columns:
     """A container of its own with all that is in one, the containers within it too; and how it is copied."""
     fields = type(columns).fields()
     own = vars(columns)
     held = {name: own[name] for name, field in fields.items() if field.kind in _HELD and name in own}
     given = {
-        name: _twin(one, parts) if isinstance(one, Columns) else one.copy() for name, one in held.items()
+        name: _copied(one, parts) if isinstance(one, Columns) else one.copy() for name, one in held.items()
     }
-    twin = columns.copy(**given)
+    copied = columns.copy(**given)
     for name, field in fields.items():
-        one, other = columns.address + 8 * field.place, twin.address + 8 * field.place
+        one, other = columns.address + 8 * field.place, copied.address + 8 * field.place
         if field.kind == "grown":
             parts.append((one, other, field.dtype.itemsize, kernel.COPY_GROWN))
         elif field.kind in ("column", "grid") and name in held:
             parts.append((one, other, held[name].nbytes, kernel.COPY_ARRAY))
         elif field.kind in ("record", "number"):
             parts.append((one, other, field.dtype.itemsize, kernel.COPY_WORDS))
-    return twin
+    return copied
 
 
 _HELD = "column", "grid", "part"

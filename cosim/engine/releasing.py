@@ -89,7 +89,7 @@ class ReleasingNetwork(NetworkSimulator):
         """Have started what waited for these, which are of groups that are followed."""
         at = np.flatnonzero(self._releaser.follows(handle))
         if len(at):
-            self._starts += self._releaser.feed(handle[at], index[at], time_ps[at], kind)
+            self._starts += self._releaser.released_by(handle[at], index[at], time_ps[at], kind)
 
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
-from cosim.experiment.build import build
+from cosim.errors import InputError, SimulationError
+from cosim.experiment.executors.contract import Executor
 from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.simulate import simulate
+from cosim.experiment.sizes import is_large_allowed
+from cosim.experiment.store.runs import Keeper, open_store
+from cosim.experiment.store.trials import InterruptedRunError, Task, stored_answers
+from cosim.experiment.trials import executor_of, run_tasks
 from cosim.files.located_yaml import parse_value
 from cosim.results.networks import DesignResult, NetworkComparison
+from cosim.results.summary import Summary
 
 Networks = str | Iterable[str | Mapping[str, Any]]
 """``"fair_share,ns3"``, or ``["fair_share", {"model": "congestion", "control": "dctcp"}]``."""
@@ -45,7 +51,15 @@ def split(text: str) -> list[str]:
 
 
 def run_networks(
-    scenario: Scenario, networks: Networks, vary: Vary = (), *, progress: OnProgress | None = None
+    scenario: Scenario,
+    networks: Networks,
+    vary: Vary = (),
+    *,
+    store: str | Path | None = None,
+    again: bool = False,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: OnProgress | None = None,
 ) -> NetworkComparison:
     """Run every design on every network.
 
@@ -57,6 +71,8 @@ def run_networks(
         The last is what the others are held against.
     vary
         Settings and their values: designs are all combinations.
+    store, again, executor, workers
+        As for a sweep (:func:`~cosim.experiment.trials.run_sweep`).
     progress
         Called before each run.
 
@@ -69,30 +85,56 @@ def run_networks(
     names = [name for name, _ in asked]
     if not names or len({*names}) < len(names):
         raise InputError(f"networks {', '.join(names)}: name each network once, and at least one")
-    cases = [
-        (label or scenario.name, design, name, network)
+    runs = None if store is None else open_store(store)
+    tasks = [
+        Task(
+            here,
+            (label or scenario.name, name),
+            here.seed,
+            (),
+            is_large_allowed(),
+            runs,
+            again,
+            summarized=True,
+        )
         for label, design in _designs(scenario, vary)
         for name, network in asked
+        for here in [design if name == design.network.name else design.with_settings({"network": network})]
     ]
-    results: list[DesignResult] = []
+    answers = {} if runs is None or again else stored_answers(runs, tasks)
+    found = {number: answer.summary for number, answer in answers.items() if answer.summary is not None}
+    left = [number for number in range(len(tasks)) if number not in found]
     interrupted = ""
     try:
-        for label, design, name, network in cases:
-            text = f"{label} on {name}"
-            _log.info(text)
-            if progress is not None:
-                progress(RunProgress(len(results), len(cases), text))
-            here = design if name == design.network.name else design.with_settings({"network": network})
-            done = simulate(here, build(here))
-            if done.interrupted:
-                raise KeyboardInterrupt
-            results.append(DesignResult(label, name, done.summary))
-    except KeyboardInterrupt:
+        with closing(run_tasks(executor_of(executor, workers), tasks, left, Keeper(runs))) as ran:
+            _tell_next(tasks, found, progress)
+            for number, answer in ran:
+                if answer.summary is None:
+                    raise SimulationError(f"{' on '.join(tasks[number].labels)}: {answer.trial.error}")
+                found[number] = answer.summary
+                _tell_next(tasks, found, progress)
+    except (KeyboardInterrupt, InterruptedRunError):
         interrupted = KeyboardInterrupt.__name__
-    whole = len(results) - len(results) % len(names)
+    whole = tuple(
+        DesignResult(tasks[number].labels[0], tasks[number].labels[1], found[number])
+        for first in range(0, len(tasks), len(names))
+        if {*range(first, first + len(names))} <= found.keys()
+        for number in range(first, first + len(names))
+    )
     if not whole:
         raise KeyboardInterrupt
-    return NetworkComparison(tuple(names), tuple(results[:whole]), interrupted)
+    return NetworkComparison(tuple(names), whole, interrupted)
+
+
+def _tell_next(tasks: Sequence[Task], found: Mapping[int, Summary], progress: OnProgress | None) -> None:
+    """Say how many runs are there, and which is next."""
+    for number, task in enumerate(tasks):
+        if number not in found:
+            text = " on ".join(task.labels)
+            _log.info(text)
+            if progress is not None:
+                progress(RunProgress(len(found), len(tasks), text))
+            return
 
 
 def _labelled(network: str | Mapping[str, Any]) -> tuple[str, Any]:

@@ -46,6 +46,10 @@ def run(
     *,
     networks: Networks,
     vary: Vary = ...,
+    store: str | Path | None = ...,
+    again: bool = ...,
+    executor: Executor | Mapping[str, Any] | str | None = ...,
+    workers: int | None = ...,
     allow_large: bool = ...,
     progress: OnProgress | None = ...,
 ) -> NetworkComparison: ...
@@ -162,9 +166,9 @@ def run(
     again
         Run also what the store has.
     executor
-        Of a sweep: where runs are run, ``"dask://host:8786"``, of `cosim list executor`.
+        Of a sweep, or of ``networks``: where runs are run, ``"dask://host:8786"``, of `cosim list executor`.
     workers
-        Of a sweep: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
+        The same: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
     allow_large
         Run also what would take more than this machine's memory, or hours, by an estimate.
     overwrite
@@ -253,9 +257,22 @@ def run(
         if networks is not None:
             from cosim.experiment.networks import run_networks
 
-            _refuse("networks", given, {"source", "set", "networks", "vary"})
+            _refuse(
+                "networks",
+                given,
+                {"source", "set", "networks", "vary", "store", "again", "executor", "workers"},
+            )
             with allowing_large(allow_large):
-                return run_networks(scenario, networks, vary, progress=progress)
+                return run_networks(
+                    scenario,
+                    networks,
+                    vary,
+                    store=store,
+                    again=again,
+                    executor=read_executor(executor),
+                    workers=workers,
+                    progress=progress,
+                )
         _refuse("a run on one network", given, {"source", "set", "out", "engine", "store", "again", *_BESIDE})
     with allowing_large(allow_large):
         return run_scenario(

@@ -18,7 +18,7 @@ from cosim.experiment.idle import idle_choices
 from cosim.experiment.progress import OnProgress, RunProgress, told_in
 from cosim.experiment.sizes import is_large_allowed
 from cosim.experiment.store.runs import Keeper, RunStore, open_store
-from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_trials
+from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_answers
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed
 from cosim.results.quantities import DesignFacts, quantity_of
@@ -76,7 +76,7 @@ def run_sweep(
     """
     if figure is not None:
         check_figure(figure)
-    executor = _executor(executor or sweep.executor, workers)
+    executor = executor_of(executor or sweep.executor, workers)
     runs = None if (address := store or sweep.store_address) is None else open_store(address)
     if sweep.keep_runs and out is None:
         raise InputError("keep_runs: there is no folder for them", hint="give one: --out DIR")
@@ -108,7 +108,8 @@ def _run_all(
     executor: Executor,
     progress: OnProgress | None,
 ) -> SweepRun:
-    done: dict[int, Trial] = {} if store is None or again else stored_trials(store, tasks)
+    answers = {} if store is None or again else stored_answers(store, tasks)
+    done = {number: answer.trial for number, answer in answers.items()}
     if done:
         _log.info("%d of %d runs are in the store %s", len(done), len(tasks), store and store.address)
     same = {} if sweep.keep_runs else _same_runs(tasks)
@@ -119,9 +120,9 @@ def _run_all(
     left = [number for number in range(len(tasks)) if number not in done and number not in same]
     interrupted = ""
     try:
-        with closing(_ran(executor, tasks, left, Keeper(store))) as ran:
-            for number, trial in ran:
-                done[number] = trial
+        with closing(run_tasks(executor, tasks, left, Keeper(store))) as ran:
+            for number, answer in ran:
+                trial = done[number] = answer.trial
                 if progress is not None:
                     count = len(tasks) - sum(other not in done for other in same)
                     text = f"run {len(done)} of {count}: {' / '.join(trial.labels)}"
@@ -171,15 +172,15 @@ def _measured(trial: Trial, sweep: Sweep, facts: Mapping[tuple[str, ...], Design
     )
 
 
-def _ran(
+def run_tasks(
     executor: Executor, tasks: Sequence[Task], left: Sequence[int], keeper: Keeper
-) -> Generator[tuple[int, Trial], None, None]:
-    """Trials as they end, by number, each kept."""
+) -> Generator[tuple[int, TrialAnswer], None, None]:
+    """Answers of the tasks ``left`` as they come, by number, each kept."""
     with closing(run_all(executor, run_task, [tasks[number] for number in left])) as results:
         for at, result in results:
             answer = _answer(tasks[left[at]], result)
             id_ = keeper.keep(answer.kept)
-            yield left[at], replace(answer.trial, run=id_) if id_ else answer.trial
+            yield left[at], replace(answer, trial=replace(answer.trial, run=id_)) if id_ else answer
 
 
 def _same_runs(tasks: list[Task]) -> dict[int, int]:
@@ -195,7 +196,14 @@ def _same_runs(tasks: list[Task]) -> dict[int, int]:
     }
 
 
-def _executor(chosen: Executor | None, workers: int | None) -> Executor:
+def executor_of(chosen: Executor | None, workers: int | None) -> Executor:
+    """The executor that is meant.
+
+    Raises
+    ------
+    InputError
+        One is given, and a number of processes.
+    """
     if chosen is not None and workers is not None:
         raise InputError("workers doesn't go with an executor, which has settings of its own")
     return chosen or LocalExecutor(workers=workers or 1)

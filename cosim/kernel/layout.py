@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+RENAMED = {"fresh": "begins_message"}
+"""Fields of ``struct choice`` that plug-ins knew by another name."""
+
 _TYPES = {
     "int8_t": "i1",
     "int16_t": "i2",

@@ -11,6 +11,7 @@ from pathlib import Path
 from cosim.errors import InputError, Location
 from cosim.files.cache import cache_folder
 from cosim.kernel.build import SOURCES, SUFFIX, BuildError, compile_c, number
+from cosim.kernel.layout import RENAMED
 from cosim.kernel.library import function_in, open_library
 
 _log = logging.getLogger("cosim")
@@ -30,7 +31,14 @@ def load(source: Path, function: str) -> int:
         address = _load(source, function, _content(source))
     except BuildError as error:
         line = None if error.line is None else Location(error.file or str(source), error.line)
-        raise InputError(error.message, location=line or Location(str(source))) from error
+        hint = [
+            f"{old} is {new} now"
+            for old, new in RENAMED.items()
+            if f"no member named '{old}'" in error.message
+        ]
+        raise InputError(
+            error.message, location=line or Location(str(source)), hint="; ".join(hint) or None
+        ) from error
     except OSError as error:
         text = " ".join(str(error).split()).rpartition(f"{SUFFIX}: ")[2]
         raise InputError(f"can't be compiled and loaded: {text}", location=Location(str(source))) from error

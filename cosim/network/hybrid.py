@@ -334,7 +334,7 @@ class HybridNetwork(NetworkSimulator):
 
     def _follow(self, handle: I32, index: I64, time_ps: I64, kind: int) -> None:
         """Start what waited for this."""
-        for released in self._releaser.feed(handle, index, time_ps, kind):
+        for released in self._releaser.released_by(handle, index, time_ps, kind):
             self._start(*released)
 
     # -- completions out -----------------------------------------------------------------------------

@@ -58,13 +58,13 @@ class Releaser:
         given = len(self._left), self._left, len(order), handle, index, time_ps, known
         bound = int(kernel.count_down(self._store.columns, *given))
         at = np.flatnonzero(followed & (known > 0))
-        released = self.feed(handle[at], index[at], time_ps[at], COMPLETED) if len(at) else []
+        released = self.released_by(handle[at], index[at], time_ps[at], COMPLETED) if len(at) else []
         for one in np.unique(handle[known > 0]).tolist():
             if not self._left[one]:
                 self._store.close(one)
         return bound, released
 
-    def feed(self, handle: I32, index: I64, time_ps: I64, kind: int) -> list[Starts]:
+    def released_by(self, handle: I32, index: I64, time_ps: I64, kind: int) -> list[Starts]:
         """Flows completed or started; batches of (handle, index, start, cause) that may start now."""
         rep, row = self._store.locate(handle, index)
         store = self._store.columns

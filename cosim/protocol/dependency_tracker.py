@@ -82,7 +82,7 @@ class DependencyTracker:
         self._waiting += int((np.diff(flows.dependency_ptr) > 0).sum()) - free
         return slots, out[:free]
 
-    def feed(self, slots: I64, times: I64, kind: int) -> I64:
+    def released_by(self, slots: I64, times: I64, kind: int) -> I64:
         """Slots of flows that wait no more now that these completed (0) or started (1)."""
         # Most servers' flows wait for nothing: then nothing is looked through.
         if not self._edges.live:

@@ -138,7 +138,7 @@ class ServedNetwork:
                 react = np.minimum(rows["reaction"][slots], NEVER - done.time_ps) + done.time_ps
                 bound = min(bound, int(react.min()))
                 # What these completions release starts with the next turn, before time goes on.
-                self._release(self.tracker.feed(slots, done.time_ps, 0))
+                self._release(self.tracker.released_by(slots, done.time_ps, 0))
             if granted >= bound:
                 reason = pb.STOP_REASON_REACTION
             elif granted >= horizon_ps:
@@ -246,7 +246,7 @@ class ServedNetwork:
                 )
             rows["start"][slots] = start
             self._starts.append((slots, start, cause))
-            slots = self.tracker.feed(slots, start, 1)
+            slots = self.tracker.released_by(slots, start, 1)
             cause = rows["ready"][slots]
             start = cause + rows["delay"][slots]
 

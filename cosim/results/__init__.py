@@ -88,6 +88,9 @@
 ``too_fast``                                                         what every run has to keep to: a link
                                                                      delivers at most its rate times the
                                                                      time
+``run_schema``                                                       the schema of what is written of a run,
+                                                                     with types, shapes and units: ``cosim
+                                                                     schema run``
 ``plots/``                                                           figures for print: what runs are asked,
                                                                      as lines with units, and drawn by
                                                                      matplotlib

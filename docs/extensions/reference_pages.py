@@ -7,7 +7,7 @@ default, and what it is for.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ from cosim.experiment.search.design import Design
 from cosim.experiment.sweep import Sweep
 from cosim.registry import GROUPS, find, names
 from cosim.results.quantities import QUANTITIES
-from cosim.results.series import SERIES_COLUMNS, SERIES_TEXTS
-from cosim.results.store import ADDED_COLUMNS, COLUMNS
+from cosim.results.run_schema import Column, columns, message_columns
+from cosim.results.series import SERIES_TEXTS
+from cosim.results.store import FORMAT
 from cosim.results.tables import TEXTS
 from cosim.spec import Spec
 
@@ -197,7 +198,7 @@ def _group_page(group: str) -> str:
     fence = "console" if said.startswith("cosim") else "yaml"
     shown = f"$ {said}" if fence == "console" else said
     parts = [
-        f"# {single.capitalize()}\n",
+        f"# {single.upper() if single == 'gpu' else single.capitalize()}\n",
         f"Decides {decides}. `cosim list {howto}` prints this page, with what other packages add.\n",
         f"```{fence}\n{shown}\n```\n" if fence == "yaml" else f"```text\n{shown}\n```\n",
         f"One of your own: {{doc}}`../../howto/{howto}`.\n",
@@ -213,6 +214,35 @@ def _keys_page(title: str, text: str, model: type[BaseModel], more: str = "") ->
     return "\n".join([f"# {title}\n", text, *_fields(model), *_inner(model), more])
 
 
+_COLUMNS = f"""# Columns of a run
+
+What `columns.npz` in `--out` has, version {FORMAT}. `cosim schema run` prints this page as JSON, with a JSON
+schema of `summary.json`.
+
+Extents of one name are equal in one run: each column of `O` has a row for each operation. `*` is a length of
+the column's own. A name ends with its unit: `_ps` picoseconds, `_bytes`, `_bps` bit/s. Without one it is a
+number, a place in another column, or text."""
+_WHEN = {
+    "always": "In every run",
+    "folded": "Where a job is folded",
+    "record": "Where `record` asks for queues or rates",
+}
+
+
+def _columns_page() -> str:
+    listed = columns()
+    parts = [f"## {head}\n\n{_listed(o for o in listed if o.when == when)}" for when, head in _WHEN.items()]
+    messages = "## Messages\n\nWhat `messages.npz` or `messages.parquet` has, sorted by end."
+    return "\n\n".join([_COLUMNS, *parts, messages, _listed(message_columns())])
+
+
+def _listed(columns: Iterable[Column]) -> str:
+    return "\n".join(
+        f"`{one.name}` · {one.type}, {_escape(', '.join(one.shape)) or 'one'}\n: {_escape(one.text)}\n"
+        for one in columns
+    )
+
+
 def write(folder: Path) -> None:
     """Write a page for each group, one for scenarios, one for sweeps."""
     for group in GROUPS:
@@ -226,11 +256,7 @@ def write(folder: Path) -> None:
             Scenario,
         ),
     )
-    columns = "\n".join(
-        f"`{name}`\n: {_escape(text)}\n"
-        for name, text in {**COLUMNS, **ADDED_COLUMNS, **SERIES_COLUMNS}.items()
-    )
-    put(folder / "columns.md", f"# Columns of a run\n\nWhat `columns.npz` in `--out` has.\n\n{columns}")
+    put(folder / "columns.md", _columns_page())
     tables = "\n".join(
         f"## `run.{name}`\n\n"
         + "\n".join(f"`{column}`\n: {_escape(text)}\n" for column, text in texts.items())

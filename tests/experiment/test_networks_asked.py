@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from cosim.errors import InputError, ScenarioError
+from cosim.errors import InputError, ScenarioError, SimulationError
+from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.networks import run_networks, split
 from cosim.experiment.scenario import loads
+from cosim.experiment.store import trials
 
 LEAF = """
 topology: {kind: leaf_spine, endpoints_per_leaf: 4, leaves: 1, spines: 1, rate: 100Gbps, latency: 1us}
@@ -46,3 +50,26 @@ def test_mistakes(networks: str, vary: list[str], says: str) -> None:
 def test_an_unknown_network_is_answered_with_a_near_one() -> None:
     with pytest.raises(ScenarioError, match="fair_share"):
         run_networks(loads(LEAF), "fair_shar")
+
+
+def test_runs_come_from_a_store_and_go_to_an_executor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    networks, vary = "congestion_unaware,fair_share", ["jobs[0].workload.size=1MB,2MB"]
+    first = run_networks(loads(LEAF), networks, vary, store=tmp_path)
+    beside = run_networks(loads(LEAF), networks, vary, executor=LocalExecutor(workers=2))
+    monkeypatch.setattr(trials, "simulate", lambda *_: pytest.fail("it is in the store"))
+    again = run_networks(loads(LEAF), networks, vary, store=tmp_path)
+    for other in (beside, again):
+        assert [one.design for one in other.results] == [one.design for one in first.results]
+        assert [one.summary.digest for one in other.results] == [one.summary.digest for one in first.results]
+    with pytest.raises(pytest.fail.Exception):
+        run_networks(loads(LEAF), networks, vary, store=tmp_path, again=True)
+    with pytest.raises(InputError, match="doesn't go with an executor"):
+        run_networks(loads(LEAF), networks, executor=LocalExecutor(), workers=2)
+
+
+def test_a_run_that_cannot_go_on_ends_it() -> None:
+    text = LEAF.replace("1MB, ranks: 4}", "1GB, ranks: 4}")
+    with pytest.raises(SimulationError, match="fair_share: takes longer than the 1 ms"):
+        run_networks(loads(text), "fair_share", executor=LocalExecutor(workers=1, timeout="1ms"))

@@ -115,3 +115,13 @@ def test_no_compiler_says_what_to_install(source: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(build, "find_compiler", lambda: None)
     with pytest.raises(InputError, match=r"answer\.c: no C compiler: .*`pip install ziglang`"):
         plugin.load(source, "answer")
+
+
+def test_a_field_that_was_renamed_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "old.c"
+    source.write_text(
+        '#include "kernel.h"\nEXPORT double answer(struct choice *row) { return row->fresh; }\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(InputError, match=r"old\.c:2: (.|\n)*fresh is begins_message now"):
+        plugin.load(source, "answer")

@@ -322,7 +322,7 @@ def test_rates_of_what_changed_are_bit_by_bit_those_of_filling_all_links(
             assert_array_equal(rates(network, anew=False), rates(network, anew=True))
             assert_array_equal(network.columns.links["load"], loads(network))
             # Links that aren't full are taken to have room when looked at next, however lately they were.
-            network.columns.links["wary"] = 0
+            network.columns.links["rechecks"] = 0
 
 
 def looked_at(hosts: int) -> tuple[float, float]:

@@ -34,7 +34,7 @@ class LooksAtAll(FairShareNetwork):
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         super()._open_model(topology, seed)
-        self._fluid.links["wary"] = np.iinfo(np.int16).max
+        self._fluid.links["rechecks"] = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ def example() -> Builder:
     [t + 70, t + 90); a receive that ends with the iteration, [t + 85, t + 100), and another,
     [t + 86, t + 95).
     Per rank: compute 40 (50), communication 60 (50) + 15, of which 20 under backward: exposed 55 (45);
-    host alone [80, 85): 5; idle 0.
+    host-bound [80, 85): 5; idle 0.
     """
     build = Builder()
     for i in range(2):

@@ -13,7 +13,7 @@ from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.search.design import Design
 from cosim.experiment.search.points import KnownPoint, broken
 from cosim.experiment.store.runs import Keeper, RunStore
-from cosim.experiment.store.trials import Task, TrialAnswer, run_task, stored_trials
+from cosim.experiment.store.trials import Task, TrialAnswer, run_task, stored_answers
 from cosim.results.quantities import QUANTITIES
 from cosim.results.search import TriedPoint
 from cosim.results.sweep import Trial
@@ -38,7 +38,8 @@ class Tries:
     def run(self, points: Sequence[KnownPoint], level: int) -> list[TriedPoint]:
         """What comes of points at a level of fidelity, in their order."""
         tasks = [task for one in points for task in self._tasks(one, level)]
-        trials = {} if self._store is None else stored_trials(self._store, tasks)
+        answers = {} if self._store is None else stored_answers(self._store, tasks)
+        trials = {number: answer.trial for number, answer in answers.items()}
         stored = {*trials}
         left = [number for number in range(len(tasks)) if number not in trials]
         with closing(run_all(self._executor, try_task, [tasks[number] for number in left])) as results:

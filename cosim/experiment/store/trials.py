@@ -24,6 +24,7 @@ from cosim.experiment.store.runs import NewRun, RunStore, kept
 from cosim.files.folder import claimed, own
 from cosim.files.reads import reading
 from cosim.results.measures import MEASURES
+from cosim.results.store import SUMMARY_FILE
 from cosim.results.summary import Summary
 from cosim.results.sweep import RUN_REPORT, Trial
 
@@ -37,7 +38,8 @@ class InterruptedRunError(Exception):
 @dataclass(frozen=True)
 class Task:
     """One trial to be run. ``store`` is where others look for it; ``again``: run it although it is there;
-    ``folder``: where the whole run is written, with its report.
+    ``folder``: where the whole run is written, with its report. ``summarized``: its summary is wanted, and
+    that it can't go on is raised.
     """
 
     scenario: Scenario
@@ -48,6 +50,7 @@ class Task:
     store: RunStore | None = None
     again: bool = False
     folder: Path | None = None
+    summarized: bool = False
 
     @property
     def with_alone(self) -> bool:
@@ -61,6 +64,7 @@ class TrialAnswer:
 
     trial: Trial
     kept: NewRun | None = None
+    summary: Summary | None = None
 
 
 def run_task(task: Task) -> TrialAnswer:
@@ -76,11 +80,11 @@ def run_task(task: Task) -> TrialAnswer:
     store = task.store
     question = None if store is None else _question(task.scenario)
     if store is None or question is None:
-        return TrialAnswer(_simulated(task).trial(task))
+        return _simulated(task).answer(task)
     here = store.is_here()
     with claim(store.address, question) if here else nullcontext():
         if here and not task.again and (trial := _stored(store, question, task)) is not None:
-            return TrialAnswer(trial)  # another client's, since it was looked for
+            return trial  # another client's, since it was looked for
         return _run_and_keep(task, store, question, here=here)
 
 
@@ -94,21 +98,22 @@ def _run_and_keep(task: Task, store: RunStore, question: Question, *, here: bool
     elif made.is_lasting and not read.changed_since(began):
         files, seconds = read.states(question.base), time.time() - began
         run = kept(question, task.scenario.name, made.summary, files, seconds, made.alone, made.error)
+        answer = made.answer(task)
         if here and _keep(store, run):
-            return TrialAnswer(replace(made.trial(task), run=run.entry.id))
-        return TrialAnswer(made.trial(task), run)
-    return TrialAnswer(made.trial(task))
+            return replace(answer, trial=replace(answer.trial, run=run.entry.id))
+        return replace(answer, kept=run)
+    return made.answer(task)
 
 
-def stored_trials(store: RunStore, tasks: Sequence[Task]) -> dict[int, Trial]:
+def stored_answers(store: RunStore, tasks: Sequence[Task]) -> dict[int, TrialAnswer]:
     """Those that the store has, by their number among the tasks."""
     # Names once for all tasks: a listing for each would be a thousand readings of the same folders.
     listing, found = store.listing(), {}
     for number, task in enumerate(tasks):
         question = _question(task.scenario) if listing else None
-        trial = None if question is None else _stored(store, question, task, listing)
-        if trial is not None:
-            found[number] = trial
+        answer = None if question is None else _stored(store, question, task, listing)
+        if answer is not None:
+            found[number] = answer
     return found
 
 
@@ -128,6 +133,9 @@ class _Made:
         doubtful = in_a_line(self.summary.doubts)
         return Trial(task.labels, task.seed, measures, self.summary.digest, doubtful=doubtful)
 
+    def answer(self, task: Task) -> TrialAnswer:
+        return TrialAnswer(self.trial(task), summary=self.summary if task.summarized else None)
+
 
 def _simulated(task: Task) -> _Made:
     try:
@@ -140,14 +148,20 @@ def _simulated(task: Task) -> _Made:
         alone = run_alone(task.scenario) if task.with_alone else None
         made = _Made(done.summary, alone)
         made.trial(task)
-    except InfeasibleError as error:  # without its place: the next to ask may have it in another file
-        return _Made(None, None, f"{InfeasibleError.__name__}: {error.message}")
-    except InputError as error:
-        raise InputError(f"{' / '.join(task.labels)}, seed {task.seed}: {error}") from error
     except CosimError as error:
-        lasting = not isinstance(error, RemoteError)  # what is elsewhere may answer another time
-        return _Made(None, None, f"{type(error).__name__}: {error}", lasting)
+        if task.summarized:
+            raise
+        return _failed(task, error)
     return made
+
+
+def _failed(task: Task, error: CosimError) -> _Made:
+    if isinstance(error, InfeasibleError):  # without its place: the next to ask may have it in another file
+        return _Made(None, None, f"{InfeasibleError.__name__}: {error.message}")
+    if isinstance(error, InputError):
+        raise InputError(f"{' / '.join(task.labels)}, seed {task.seed}: {error}") from error
+    lasting = not isinstance(error, RemoteError)  # what is elsewhere may answer another time
+    return _Made(None, None, f"{type(error).__name__}: {error}", lasting)
 
 
 def _write(run: Run, folder: Path) -> None:
@@ -172,16 +186,21 @@ def _say_once(text: str) -> None:
 
 def _stored(
     store: RunStore, question: Question, task: Task, listing: Mapping[str, list[str]] | None = None
-) -> Trial | None:
-    """The trial, where the store has all that is measured of it."""
-    entry = store.find(question, listing=listing)
+) -> TrialAnswer | None:
+    """The trial, where the store has all that is wanted of it."""
+    parts = (SUMMARY_FILE,) if task.summarized else ()
+    entry = store.find(question, parts=parts, listing=listing)
     if entry is None or (task.with_alone and not entry.error and entry.alone is None):
         return None
     if entry.error:
-        return Trial(task.labels, task.seed, {}, "", entry.error, entry.id)
+        return TrialAnswer(Trial(task.labels, task.seed, {}, "", entry.error, entry.id))
     if all(name in entry.measures for name in task.measures):
         measures = {name: entry.measures[name] for name in task.measures}
-        return Trial(task.labels, task.seed, measures, entry.digest, "", entry.id, entry.doubtful)
+        trial = Trial(task.labels, task.seed, measures, entry.digest, "", entry.id, entry.doubtful)
+        try:
+            return TrialAnswer(trial, summary=store.summary(entry) if task.summarized else None)
+        except InputError as error:
+            _log.warning("%s; it is run again", error)
     return None  # a network that reports none of it: running it says so
 
 

@@ -25,11 +25,11 @@ static inline double chance(int64_t salt, int64_t now) {
 static const double EVEN_STEP = 0.6180339887498949;
 static const double NEAR_ONE = 1e-6; /* parts add up to 1 within this */
 
-/* A connection chooses when time leaves this instant; `fresh`: because it begins a message. */
-static inline void choose_at_end(struct balance *balance, int64_t c, bool fresh) {
+/* A connection chooses when time leaves this instant; `begins_message`: because it begins a message. */
+static inline void choose_at_end(struct balance *balance, int64_t c, bool begins_message) {
   struct balance_counts *counts = &balance->counts;
   struct chosen_route *route = &balance->routes[c];
-  if (fresh) route->fresh = 1;
+  if (begins_message) route->begins_message = 1;
   /* Once in the list, however many messages it begins at this instant. */
   if (route->choosing) return;
   route->choosing = 1;
@@ -63,8 +63,8 @@ static struct choice *show_choice(struct balance *balance, int64_t n, int64_t no
   row->conn = c;
   row->begin = n * width;
   row->first = route->known == 0;
-  row->fresh = route->fresh;
-  row->idle = (double)(route->fresh ? now - route->idle_since : route->pause);
+  row->begins_message = route->begins_message;
+  row->idle = (double)(route->begins_message ? now - route->idle_since : route->pause);
   route->pause = 0;
   /* A draw for this time and one for good, both from the connection's own salt: no other's choice moves them. */
   row->chance = chance(route->salt, now);
@@ -427,7 +427,8 @@ void choose_valiant(int64_t n, struct choice *rows, struct seen_path *paths, dou
   for (int64_t i = 0; i < n; i++) {
     struct choice *row = &rows[i];
     struct seen_path *mine = &paths[row->begin];
-    if (row->fresh != 0.0 || mine[(int64_t)row->path].alive == 0.0) row->path = drawn_path(row, mine, row->chance);
+    if (row->begins_message != 0.0 || mine[(int64_t)row->path].alive == 0.0)
+      row->path = drawn_path(row, mine, row->chance);
   }
 }
 

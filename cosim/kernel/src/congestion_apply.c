@@ -233,23 +233,23 @@ static int64_t passed_untraced(struct congestion_state *fluid, int64_t k, double
   const struct subflow_hop *hop = &fluid->hops[k - 1];
   const struct port *before = &fluid->ports[hop->port];
   struct hop_memory *memory = &fluid->sights[k];
-  int64_t fresh = hop->load;
+  int64_t passed = hop->load;
   double part = passed_share(fluid, hop->port, least);
   /* It is rounded down: what leaves a port must not add up to more than it serves. */
-  if (part != 1.0) fresh = (int64_t)((double)fresh * part);
-  if (fresh > 0) {
-    memory->kept = fresh;
+  if (part != 1.0) passed = (int64_t)((double)passed * part);
+  if (passed > 0) {
+    memory->kept = passed;
     memory->of = left_for(fluid, hop->port);
   } else if (hop->load > 0) {
     /* It waits for earlier classes, and goes on as it came when it may. */
     memory->of = (double)fluid->links[before->link].capacity;
     memory->kept = (int64_t)((double)hop->load * memory->of / (double)before->load);
   } else if (before->load == 0 && before->queue > least) {
-    fresh = memory->kept; /* nothing comes, but the queue before goes on */
+    passed = memory->kept; /* nothing comes, but the queue before goes on */
     if (fluid->counts.num_classes > 1 && memory->of > 0.0)
-      fresh = (int64_t)((double)fresh * left_for(fluid, hop->port) / memory->of);
+      passed = (int64_t)((double)passed * left_for(fluid, hop->port) / memory->of);
   }
-  return fresh;
+  return passed;
 }
 
 /* The rate that comes to hop k of a subflow: from its connection, or from the port before. */
@@ -259,18 +259,18 @@ static inline int64_t coming_to(struct congestion_state *fluid, const struct sub
   return fluid->settings.traced ? leaves_with(fluid, k - 1, least) : passed_untraced(fluid, k, least);
 }
 
-/* Bring a hop's fresh rate to its port. */
+/* Bring a hop's new rate to its port. */
 static inline void bring_load(struct core *core, struct congestion_state *fluid, const struct subflow *subflow,
                               int64_t k, double least, int64_t now) {
   struct subflow_hop *hop = &fluid->hops[k];
-  int64_t more = hop->fresh - hop->load;
+  int64_t more = hop->new_load - hop->load;
   if (more == 0) return;
   /* The queue is settled first: up to now it grew by the old load. */
   settle_queues(core, fluid, hop->link, now);
   if (!fluid->settings.lossless) count_dropped(fluid, subflow, k);
   if (fluid->settings.lossless && k > subflow->hop) bring_more(fluid, k, more, now);
   fluid->ports[hop->port].load += more;
-  hop->load = hop->fresh;
+  hop->load = hop->new_load;
   touch_port(fluid, hop->port);
   if (fluid->settings.traced) line_up(fluid, k, least, now);
 }
@@ -282,7 +282,7 @@ static void bring_loads(struct core *core, struct congestion_state *fluid, int64
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
     int64_t hop = subflow->hop + level;
-    if (level < subflow->hops) fluid->hops[hop].fresh = coming_to(fluid, subflow, hop, least);
+    if (level < subflow->hops) fluid->hops[hop].new_load = coming_to(fluid, subflow, hop, least);
   }
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
@@ -405,9 +405,9 @@ static void set_loads(struct core *core, struct congestion_state *fluid, double 
 static bool is_through_traced(const struct congestion_state *fluid, const struct subflow *subflow, int64_t k) {
   const struct hop_memory *memory = &fluid->sights[k];
   /* All that came may wait behind others: then nothing leaves yet, and nothing comes any more. */
-  if (fluid->hops[k].load != 0 || fluid->outs[k] != 0 || memory->fronts != 0) return false;
-  /* While its feed is paused it stays: the pause ends when the feed is down to its threshold. */
-  return !fluid->settings.lossless || k == subflow->hop || fluid->feeds[memory->feed].stopped == 0;
+  if (fluid->hops[k].load != 0 || fluid->outs[k] != 0 || memory->boundaries != 0) return false;
+  /* While its input share is paused it stays: the pause ends when the input share is down to its threshold. */
+  return !fluid->settings.lossless || k == subflow->hop || fluid->inputs[memory->input].stopped == 0;
 }
 
 /* Whether nothing of hop k is left in its port, whose queue is not told apart. */
@@ -458,7 +458,7 @@ static void watch_queue(struct core *core, struct congestion_state *fluid, int64
     if (waited_for || (p >= touched && fluid->links[link].onward > 0))
       expect_empty(core, fluid, p, waited_for ? 0.0 : least, now);
     if (p < touched) continue; /* later classes get what it leaves */
-    if (fluid->settings.traced) expect_front(core, fluid, p, now);
+    if (fluid->settings.traced) expect_boundary(core, fluid, p, now);
     if (fluid->settings.lossless || fluid->ports[p].head != NONE) expect_crossing(core, fluid, p, now);
   }
 }

@@ -42,7 +42,7 @@ static void look_at_path(struct core *core, struct congestion_state *fluid, cons
                          struct seen_path *seen, int64_t c, int64_t now) {
   const struct balance *balance = fluid->balance;
   int64_t links = fluid->counts.num_links;
-  double mine = balance->routes[c].fresh ? 0.0 : seen->part, unmarked = 1.0;
+  double mine = balance->routes[c].begins_message ? 0.0 : seen->part, unmarked = 1.0;
   for (int64_t at = path->own; at < path->own_end; at++) {
     int64_t number = balance->links[at], others = 0;
     look_at_link(core, fluid, number, now);
@@ -120,20 +120,20 @@ static void follow_choice(struct core *core, struct congestion_state *fluid, int
   struct balance *balance = fluid->balance;
   int64_t c = balance->rows[n].conn;
   struct chosen_route *route = &balance->routes[c];
-  bool fresh = route->fresh;
-  if (!fresh) count_crowd(fluid, c, -1);
+  bool begins_message = route->begins_message;
+  if (!begins_message) count_crowd(fluid, c, -1);
   bool changed = is_answer_new(balance, n);
   take_answer(balance, n);
   balance->counts.num_choices++;
   /* A first choice is none that changes anything. */
   if (changed && route->known) balance->counts.num_changes++;
   route->known = 1;
-  route->fresh = 0;
+  route->begins_message = 0;
   route->choosing = 0;
   if (changed) take_chosen_paths(core, fluid, c, now);
   count_crowd(fluid, c, 1);
   /* Only now does it begin to send: before, it had no path. */
-  if (fresh) send_flow(core, fluid, c, now);
+  if (begins_message) send_flow(core, fluid, c, now);
   route->due = NONE;
   if (!asks_again(balance, n)) return;
   route->due = now + (int64_t)balance->rows[n].again;

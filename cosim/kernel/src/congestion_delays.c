@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 /* What stands in a port's queue after `wait` (bytes at a bit a second), if loads stay: no more than there is room for.
- * Where ports pause, that is a threshold of each of its feeds. */
+ * Where ports pause, that is a threshold of each of its input shares. */
 static double grown_queue(const struct congestion_state *fluid, const struct port *port, double rate, double wait) {
   const struct port_link *link = &fluid->links[port->link];
   double grown = port->queue + ((double)port->load - rate) * wait;
@@ -10,7 +10,7 @@ static double grown_queue(const struct congestion_state *fluid, const struct por
   double room = link->buffer;
   if (fluid->settings.lossless) {
     room = 0.0;
-    for (int64_t at = port->feeds; at != NONE && room < grown; at = fluid->feeds[at].next) room += link->pause;
+    for (int64_t at = port->inputs; at != NONE && room < grown; at = fluid->inputs[at].next) room += link->pause;
   }
   return least_of(grown, most_of(room, port->queue));
 }

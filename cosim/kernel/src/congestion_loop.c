@@ -181,8 +181,8 @@ static void serve_event(struct core *core, struct congestion_state *fluid) {
     case QUEUE_EMPTIES:
       look_at_end(core, fluid, e.row, now);
       break;
-    case FRONT_PASSES:
-      if (fluid->lines[e.row].due == now) pass_fronts(core, fluid, e.row, least_queue(fluid), now);
+    case BOUNDARY_PASSES:
+      if (fluid->lines[e.row].due == now) pass_boundaries(core, fluid, e.row, least_queue(fluid), now);
       break;
     default: /* MAY_CROSS */
       if (fluid->ports[e.row].check != now) break;

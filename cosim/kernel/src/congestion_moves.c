@@ -85,7 +85,7 @@ int64_t reroute(struct core *core, struct congestion_state *fluid, int64_t count
 static void let_queue_pass(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
   struct port *port = &fluid->ports[p];
   port->queue = 0.0;
-  if (fluid->settings.traced) pass_fronts(core, fluid, p, 0.0, now);
+  if (fluid->settings.traced) pass_boundaries(core, fluid, p, 0.0, now);
   at_threshold(core, fluid, p, now);
   /* Last bytes that stand in it go on, one by one. */
   if (port->head == NONE) return;
@@ -103,8 +103,8 @@ static void change_link(struct core *core, struct congestion_state *fluid, int64
   int64_t links = fluid->counts.num_links, end = links * fluid->counts.num_classes;
   for (int64_t p = link; p < end; p += links) {
     if (rate_bps == 0) let_queue_pass(core, fluid, p, now);
-    /* What came to a dead link is gone of its feeds, too. */
-    settle_feeds(fluid, p, now);
+    /* What came to a dead link is gone of its input shares, too. */
+    settle_inputs(fluid, p, now);
     tell_port(fluid, p);
     for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after)
       hold_or_go_on(fluid, fluid->hops[m].conn, now);

@@ -55,22 +55,22 @@ static int64_t take_flow(const struct core *core, struct congestion_state *fluid
 /* A connection that took its next flow begins to send it. */
 static void send_flow(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
   struct connection *one = &fluid->conns[c];
-  bool fresh = !one->active, by_credit = fluid->settings.credits;
+  bool was_idle = !one->active, by_credit = fluid->settings.credits;
   one->touched = now;
-  if (fresh) {
+  if (was_idle) {
     one->active = 1;
     fluid->counts.num_active++;
   }
   look_at_paths(core, fluid, c, now);
   attach_conn(fluid, c);
   if (by_credit) ask_for_credit(fluid, c);
-  if (!one->known || (by_credit && fresh && one->due < 0)) {
+  if (!one->known || (by_credit && was_idle && one->due < 0)) {
     /* Its control has to say first what it may send; after a silence the last grant is void. */
     first_round(fluid, c, now);
     one->due = NONE;
     return;
   }
   if (one->due < 0) open_own_round(fluid, c, now);
-  if (fresh) one->bursts = 1;
+  if (was_idle) one->bursts = 1;
   change_conn(fluid, c);
 }

@@ -35,7 +35,7 @@ static void put_on_ports(struct congestion_state *fluid, struct connection *one,
     hop->after = port->first;
     if (port->first != NONE) hops[port->first].before = (int32_t)k;
     port->first = (int32_t)k;
-    if (fluid->settings.lossless && k > subflow->hop) join_feed(fluid, k);
+    if (fluid->settings.lossless && k > subflow->hop) join_input(fluid, k);
     if (k < subflow->hop + subflow->hops - 1) fluid->links[hop->link].onward++;
   }
 }
@@ -56,7 +56,7 @@ static void detach_subflow(struct congestion_state *fluid, struct connection *on
   struct subflow_hop *hops = fluid->hops;
   for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
     const struct subflow_hop *hop = &hops[k];
-    if (fluid->settings.lossless && k > subflow->hop) leave_feed(fluid, k);
+    if (fluid->settings.lossless && k > subflow->hop) leave_input(fluid, k);
     if (hop->before != NONE)
       hops[hop->before].after = hop->after;
     else

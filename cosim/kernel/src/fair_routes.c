@@ -177,7 +177,7 @@ static void follow_answers(struct core *core, struct fluid *fluid, int64_t now) 
     counts->num_choices++;
     counts->num_changes += changed && route->known;
     route->known = 1;
-    route->fresh = 0;
+    route->begins_message = 0;
     route->choosing = 0;
     if (changed || fluid->flows[f].member == NONE) go_by_choice(fluid, f, c);
     route->due = NONE;

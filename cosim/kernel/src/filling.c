@@ -90,7 +90,7 @@ static void go_on_with_class(struct fluid *fluid, int64_t number) {
   link->priority = NO_CLASS;
   for (int64_t m = link->first; m != NONE; m = fluid->members[m].after) {
     const struct fluid_flow *flow = &fluid->flows[fluid->members[m].flow];
-    if (flow->fresh >= 0.0) continue;
+    if (flow->new_level >= 0.0) continue;
     int32_t priority = (int32_t)fluid->classes[flow->traits].priority;
     if (priority < link->priority) {
       link->priority = priority;
@@ -111,7 +111,7 @@ static void find_flow(struct fluid *fluid, int64_t f) {
     fluid->found[counts->num_found++] = (int32_t)f;
   }
   flow->visit = counts->visit;
-  flow->fresh = -1.0;
+  flow->new_level = -1.0;
   counts->num_looked++;
   counts->num_rising++;
   if (flow->level < 0.0) return;
@@ -149,15 +149,15 @@ static void let_differ(struct fluid *fluid, int64_t number, int64_t priority, do
   int64_t visit = fluid->counts.visit, past = NONE, lowest = NO_CLASS;
   link->visit = visit;
   link->room = 0;
-  keep_in_mind(fluid, number);
+  queue_recheck(fluid, number);
   empty_link(link);
-  if (link->wary > 0) link->wary--;
+  if (link->rechecks > 0) link->rechecks--;
   for (int64_t m = link->first; m != NONE; m = fluid->members[m].after) {
     fetch_flow(fluid, fluid->members[m].after);
     int64_t f = fluid->members[m].flow;
     const struct fluid_flow *flow = &fluid->flows[f];
     int64_t class = fluid->classes[flow->traits].priority;
-    double frozen = flow->fresh;
+    double frozen = flow->new_level;
     /* Another link that differs may have found it, and have frozen it since: then its level is known. Else it has the
      * level of before, if that was reached before anything here was different. */
     if (flow->visit != visit) {
@@ -208,7 +208,7 @@ static inline void put_last(struct fluid_member *members, int64_t m, struct flui
  * room. */
 static void freeze_flow(struct fluid *fluid, int64_t f, double level, int64_t by) {
   struct fluid_flow *flow = &fluid->flows[f];
-  flow->fresh = level;
+  flow->new_level = level;
   flow->by = (int32_t)by;
   fluid->counts.num_rising--;
   bool differs = level != flow->level;
@@ -234,7 +234,7 @@ static void freeze_flow(struct fluid *fluid, int64_t f, double level, int64_t by
        * order: floats are subtracted alike, whatever else differed meanwhile. */
       put_last(fluid->members, m, link);
     } else if (differs && link->room != 0) {
-      keep_in_mind(fluid, number);
+      queue_recheck(fluid, number);
     } else if (differs) {
       let_differ(fluid, number, fluid->classes[flow->traits].priority, level);
     }
@@ -286,7 +286,7 @@ static void come_again(struct fluid *fluid, int64_t number, int64_t priority, do
   while (f != NONE) {
     struct fluid_flow *flow = &fluid->flows[f];
     int64_t after = flow->chain;
-    if (flow->fresh < 0.0) {
+    if (flow->new_level < 0.0) {
       if (fluid->classes[flow->traits].priority == priority && flow->level == level) {
         come_by(fluid, f, priority, level);
       } else { /* at a moment of its own */
@@ -305,7 +305,7 @@ static void fill_up(struct fluid *fluid, int64_t number, double level) {
   if (link->full_priority == NO_CLASS) {
     link->full_priority = priority;
     link->full_level = level;
-    if (link->wary < WARY) link->wary = WARY;
+    if (link->rechecks < RECHECKS) link->rechecks = RECHECKS;
   }
   int64_t m = link->first;
   /* What is frozen goes to the end, behind all that the walk has yet to meet, and it ends where nothing of the class
@@ -314,7 +314,7 @@ static void fill_up(struct fluid *fluid, int64_t number, double level) {
     int64_t f = fluid->members[m].flow;
     m = fluid->members[m].after;
     fetch_flow(fluid, m);
-    if (fluid->flows[f].fresh < 0.0 && fluid->classes[fluid->flows[f].traits].priority == priority)
+    if (fluid->flows[f].new_level < 0.0 && fluid->classes[fluid->flows[f].traits].priority == priority)
       freeze_flow(fluid, f, level, number);
   }
   link->left = 0.0;

@@ -22,8 +22,10 @@
 #define NEARLY (WHOLE - ((int64_t)1 << 22))
 
 enum {
-  WARY = 1,    /* so often a link is looked at after it was full, before it is taken to have room */
-  WARIER = 2,  /* the same of one that had none after all: filling twice costs more than looking a few times */
+  /* So often a link is looked at after it was full, before it is taken to have room. */
+  RECHECKS = 1,
+  /* The same of one that had none after all: filling twice costs more than looking a few times. */
+  RECHECKS_AFTER_OVERLOAD = 2,
 };
 
 #define BPS_PER_BYTE_PS 8e12 /* bits per second of a byte in a picosecond */
@@ -117,13 +119,13 @@ static inline double rate_in_use(const struct fluid_link *link) {
  * To say that it was not full is not enough: where flows cross two links that are full at the same level, one freezes
  * them, and the other is found with nothing that rises. A dead one is full with no load.
  */
-static inline void see_room(struct fluid_link *link) {
+static inline void update_headroom(struct fluid_link *link) {
   bool some = link->capacity > 0.0 && link->load <= NEARLY;
-  link->room = some && link->full_priority == NO_CLASS && link->wary == 0;
+  link->room = some && link->full_priority == NO_CLASS && link->rechecks == 0;
 }
 
 /* What a link carries may be another part of it when all levels are known. */
-static inline void keep_in_mind(struct fluid *fluid, int64_t number) {
+static inline void queue_recheck(struct fluid *fluid, int64_t number) {
   struct fluid_link *link = &fluid->links[number];
   if (link->kept) return;
   link->kept = 1;
@@ -146,7 +148,7 @@ static bool is_sound(struct fluid *fluid) {
     struct fluid_link *link = &fluid->links[fluid->kept[k]];
     if (link->room == 0 || link->load <= NEARLY) continue;
     link->room = 0;
-    if (link->wary < WARIER) link->wary = WARIER;
+    if (link->rechecks < RECHECKS_AFTER_OVERLOAD) link->rechecks = RECHECKS_AFTER_OVERLOAD;
     mark_link(fluid, fluid->kept[k], CAME);
   }
   return fluid->counts.num_dirty == 0;

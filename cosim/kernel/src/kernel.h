@@ -526,7 +526,7 @@ struct chosen_route {
   int32_t choosing; /* 1: it is in the list of those that choose at this instant */
   int32_t known; /* 1: it has chosen before */
   int32_t job;
-  int32_t fresh; /* 1: it begins a message */
+  int32_t begins_message; /* 1: it begins a message */
 };
 
 /* Two endpoints: their candidates are `candidates[first]` to `candidates[first + count - 1]`. */
@@ -548,7 +548,7 @@ struct candidate {
 struct choice {
   int64_t conn;
   int64_t begin; /* its paths are `paths[begin]` to `paths[begin + paths - 1]` */
-  double first, fresh, idle, size, left, rate, line, rtt, base_rtt, marked, chance, hash, job, priority, paths;
+  double first, begins_message, idle, size, left, rate, line, rtt, base_rtt, marked, chance, hash, job, priority, paths;
   double path, again;
 };
 
@@ -626,7 +626,7 @@ struct fluid_counts {
 struct fluid_flow {
   int64_t visit; /* the last filling that has found it */
   double level; /* at which it was frozen; below 0: it never was */
-  double fresh; /* the same in this filling; below 0: it rises */
+  double new_level; /* the same in this filling; below 0: it rises */
   double rate; /* bytes per ps, since `touched` */
   double remaining; /* bytes at `touched` */
   int64_t touched;
@@ -660,7 +660,7 @@ struct fluid_link {
   int32_t full_priority; /* ... and for which class; NO_CLASS: it was not full */
   int32_t rising; /* flows */
   int16_t dirty; /* what happened to it, or 0 */
-  int16_t wary; /* so often it is looked at before it is taken to have room */
+  int16_t rechecks; /* so often it is looked at before it is taken to have room */
   int16_t kept; /* 1: it is in the list of those that are kept in mind */
   int16_t room; /* 1: it has some */
   double left; /* bytes per ps */
@@ -750,7 +750,7 @@ enum congestion_event {
   MAY_CROSS = 2, /* a port's queue may cross a threshold of PFC, or a last byte leave it */
   QUEUE_EMPTIES = 3, /* of a port, if it does */
   CHOOSES_AGAIN = 4, /* a connection wants to choose its paths again */
-  FRONT_PASSES = 5, /* the first front in a port's queue is at its head */
+  BOUNDARY_PASSES = 5, /* the first rate boundary in a port's queue is at its head */
 };
 
 struct congestion_counts {
@@ -776,8 +776,8 @@ struct congestion_counts {
   int64_t open; /* 1: the instant has changes that are not applied yet */
   int64_t stuck; /* a port that pauses itself, plus one; 0: none */
   int64_t free_flow, flows_used; /* a list through `next`; from here on, flows were never used */
-  int64_t free_front, fronts_used;
-  int64_t free_feed, feeds_used;
+  int64_t free_boundary, boundaries_used;
+  int64_t free_input, inputs_used;
   int64_t free_last, lasts_used;
 };
 
@@ -878,7 +878,7 @@ struct subflow {
 /* A subflow on a port. */
 struct subflow_hop {
   int64_t load; /* what it brings there, bits/s */
-  int64_t fresh; /* the same from now on */
+  int64_t new_load; /* the same from now on */
   double marks, lost; /* the port's counters when the round began; when losses were counted last */
   int64_t leads; /* it is the first hop of this subflow, plus one; 0: it is no first hop */
   int32_t port, link;
@@ -895,8 +895,8 @@ struct hop_memory {
   double queue, rate; /* what telemetry says next */
   int64_t back_next; /* the next hop whose acknowledgements wait on the same link */
   double gone; /* the port's losses, up to which what it lost of this load is counted */
-  int32_t fronts; /* so many of it wait in its port's queue */
-  int32_t feed; /* where ports pause: what the port before brings there */
+  int32_t boundaries; /* so many of it wait in its port's queue */
+  int32_t input; /* where ports pause: what the port before brings there */
 };
 
 /* What a subflow asks its last link for, and what it takes of that while its connection is held back elsewhere. */
@@ -923,12 +923,12 @@ struct port {
   double marked; /* bytes */
   int64_t drop_from; /* when it began to drop */
   double duty; /* the part of its time in which nobody pauses it */
-  int32_t stops; /* it pauses so many of its feeds */
+  int32_t stops; /* it pauses so many of its input shares */
   int32_t head; /* the first of the last bytes that wait in its queue */
   double dropped; /* bytes */
   int64_t paused_ps, since, resumed; /* paused for so long, since when, and when it last went on */
   int64_t check, empties; /* when it is to be looked at for thresholds, and when its queue may be gone */
-  int32_t feeds; /* the first of its feeds */
+  int32_t inputs; /* the first of its input shares */
   int32_t tail; /* the last of the last bytes */
   double left; /* what classes before it left of the link when those that pass here were last told, bits/s */
 };
@@ -941,7 +941,7 @@ struct port_link {
   double buffer; /* bytes */
   int64_t latency; /* ps */
   int64_t onward; /* subflows on it that go on from where it ends */
-  double pause, resume; /* bytes of a feed */
+  double pause, resume; /* bytes of an input share */
   int64_t back_first; /* the first hop whose acknowledgements wait here */
   int64_t nominal; /* the capacity that it was built with */
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
@@ -963,14 +963,14 @@ struct passing {
 struct line {
   int64_t out; /* the sum of what leaves as it came, of each hop `outs` */
   int64_t told; /* the same when all that pass here were last looked at */
-  int64_t due; /* when its first front is looked for */
-  int32_t head, tail; /* its fronts */
+  int64_t due; /* when its first rate boundary is looked for */
+  int32_t head, tail; /* its boundaries */
   double turns; /* bytes served for each bit/s of `out`, ever growing, up to when it had served `since` */
   double since;
 };
 
 /* From here on `hop` brought `load` to its port. */
-struct front {
+struct rate_boundary {
   double leaves; /* when the port has served so many bytes */
   int64_t load;
   int32_t hop;
@@ -996,7 +996,7 @@ struct last_byte {
 };
 
 /* What a port brings to one after it. */
-struct feed {
+struct input_share {
   int64_t load; /* comes, bits/s */
   int64_t out; /* its part of what leaves */
   double bytes; /* of it in the queue there at `at`, when that port's line was at `turns` */
@@ -1068,10 +1068,10 @@ struct congestion_state {
   GROWN(int64_t, outs); /* beside the hops, where queues are traced: what leaves the port of it, bits/s */
   GROWN(int32_t, subflow_of); /* beside the hops, where queues are traced */
   GROWN(int64_t, moved); /* beside the subflows, where queues are traced: the stamp when it moved last */
-  GROWN(struct front, fronts);
+  GROWN(struct rate_boundary, boundaries);
   GROWN(struct sent_flow, flows);
   GROWN(struct last_byte, lasts);
-  GROWN(struct feed, feeds);
+  GROWN(struct input_share, inputs);
   GROWN(struct control_row, rows); /* the batch */
   GROWN(struct hop_sight, telemetry); /* of the rows, one after the other */
   GROWN(struct answer_before, before); /* beside the rows */

@@ -74,7 +74,7 @@ static void apply_rates(struct core *core, struct fluid *fluid, int64_t now) {
   for (int64_t k = 0; k < fluid->counts.num_kept; k++) {
     struct fluid_link *link = &fluid->links[fluid->kept[k]];
     link->kept = 0;
-    if (link->room == 0) see_room(link);
+    if (link->room == 0) update_headroom(link);
     change_use(core, fluid, fluid->kept[k], rate_in_use(link), now);
   }
   /* Only now, with all levels known: a level that rose and fell again is no change, and what is left of a flow is
@@ -108,7 +108,7 @@ static void fill_anew(struct fluid *fluid) {
     if (is_alone(fluid, link))
       let_differ(fluid, number, NONE, 0.0);
     else if (fits && link->room != 0)
-      keep_in_mind(fluid, number);
+      queue_recheck(fluid, number);
     else if (!is_before(link->full_priority, link->full_level, priority, level))
       let_differ(fluid, number, priority, level);
   }
@@ -117,7 +117,7 @@ static void fill_anew(struct fluid *fluid) {
   fill_links(fluid);
   for (int64_t k = 0; k < counts->num_found; k++) {
     struct fluid_flow *flow = &fluid->flows[fluid->found[k]];
-    flow->level = flow->fresh;
+    flow->level = flow->new_level;
   }
 }
 

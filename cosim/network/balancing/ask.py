@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.kernel.layout import RENAMED
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.state import CHOICE, LEAST_AGAIN_PS, MAX_STATE, SEEN, Balance
 from cosim.network.calendar import read_only
@@ -34,8 +35,10 @@ class ChoiceColumns:
             return rows[name] if name in ("path", "again") else read_only(rows[name])
         if name in _PATHS:
             return seen["part"] if _PATHS[name] == "part" else read_only(seen[_PATHS[name]])
-        known = ", ".join([*_SHOWN, *_PATHS, *state])
-        raise NetworkError(f"{type(balancer).__name__}: there is no column {name!r}; there are {known}")
+        known = f"there are {', '.join([*_SHOWN, *_PATHS, *state])}"
+        if name in RENAMED:
+            known = f"it is {RENAMED[name]} now"
+        raise NetworkError(f"{type(balancer).__name__}: there is no column {name!r}; {known}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         balancer, rows, seen, state = self.__dict__["_of"]

@@ -24,7 +24,7 @@ Columns, float64 each:
 
 ====================  =================================================================================
 ``first``             1 where the connection chooses for the first time
-``fresh``             1 where it begins a message, 0 where it sends one and is asked again
+``begins_message``    1 where it begins a message, 0 where it sends one and is asked again
 ``idle``              since it sent last, ps; of one that sends, the pause for which it is asked, else 0
 ``size, left``        of the message, bytes; what is left of it
 ``rate``              bits/s it sends at; 0 where it begins

@@ -140,7 +140,7 @@ def make_ports(links: int, before: NDArray[Any] | None = None) -> NDArray[Any]:
     if before is not None:
         ports[:old] = before
     new = ports[old:]
-    new["first"] = new["feeds"] = new["head"] = new["tail"] = _NONE
+    new["first"] = new["inputs"] = new["head"] = new["tail"] = _NONE
     new["duty"] = 1.0
     new["level"] = NEVER
     new["left"] = -1.0  # nobody has been told of any
@@ -183,14 +183,14 @@ def other_way(src: I32, dst: I32) -> I64:
     return found
 
 
-def circle(ports: NDArray[Any], feeds: NDArray[Any], first: int) -> list[int]:
+def circle(ports: NDArray[Any], inputs: NDArray[Any], first: int) -> list[int]:
     """The ports that pause each other, from ``first`` on round to it."""
     came = {first: -1}
     for port in (queue := [first]):
-        at = int(ports["feeds"][port])
+        at = int(ports["inputs"][port])
         while at != _NONE:
-            before = int(feeds["port"][at])
-            stopped = feeds["stopped"][at] != 0
+            before = int(inputs["port"][at])
+            stopped = inputs["stopped"][at] != 0
             if stopped and before == first:
                 found = [first]
                 while port != first:
@@ -200,7 +200,7 @@ def circle(ports: NDArray[Any], feeds: NDArray[Any], first: int) -> list[int]:
             if stopped and before not in came:
                 came[before] = port
                 queue.append(before)
-            at = int(feeds["next"][at])
+            at = int(inputs["next"][at])
     raise AssertionError("no circle")  # pragma: no cover
 
 

@@ -161,7 +161,7 @@ class CongestionNetwork(CompiledNetwork):
         )
         counts, settings = fluid.counts[0], fluid.settings[0]
         counts["num_links"], counts["num_classes"], counts["stamp"] = links, 1, 1
-        for name in ("free_flow", "free_front", "free_feed", "free_last"):
+        for name in ("free_flow", "free_boundary", "free_input", "free_last"):
             counts[name] = _NONE
         counts["kernel"] = address_of_kernel(type(control))
         settings["balanced"] = balanced = self._balancing.balancer is not None
@@ -361,7 +361,7 @@ class CongestionNetwork(CompiledNetwork):
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
         fluid, now = self._fluid, int(self.core.state["instant"][0])
-        found = circle(fluid.ports, fluid.feeds, int(fluid.counts["stuck"][0]) - 1)
+        found = circle(fluid.ports, fluid.inputs, int(fluid.counts["stuck"][0]) - 1)
         links = fluid.ports["link"][found].tolist()
         shown = ", ".join(self._topology.link_name(one) for one in links)
         if self._loops is not None:

@@ -80,7 +80,7 @@ def _jobs(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
     parts = ["compute", "communication", "exposed", "idle"]
     if any(job.host_alone.max_ps for job in summary.jobs):
         parts.insert(3, "host_alone")
-    heads = [part.replace("_", " ") for part in parts]
+    heads = [part.replace("host_alone", "host-bound") for part in parts]
     rows = [["job (means)", "ranks", "iterations", "iteration", *heads]]
     for job in summary.jobs[:_MAX_ROWS]:
         done = str(job.iterations_done)
@@ -89,7 +89,7 @@ def _jobs(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
         noise = job.workload == BACKGROUND  # its computations are the times at which it sends
         cells = ["-" if noise else _per_iteration(job, getattr(job, part)) for part in parts]
         rows.append([f"  {job.name}", str(job.num_ranks), done, _time(job.iteration_mean_ps), *cells])
-    yield PageTable(rows, optional=("ranks", "iterations", "host alone"))
+    yield PageTable(rows, optional=("ranks", "iterations", "host-bound"))
     several = len(summary.jobs) > 1
     if len(summary.jobs) > _MAX_ROWS:
         yield Lines([f"  ... and {len(summary.jobs) - _MAX_ROWS} more jobs"])
@@ -193,7 +193,7 @@ def _collectives(summary: Summary) -> Iterator[PageTable | Lines]:
         "time",
         "min",
         "max",
-        "late wait",
+        "straggler",
         "algbw",
         "busbw",
     ]
@@ -207,7 +207,7 @@ def _collectives(summary: Summary) -> Iterator[PageTable | Lines]:
         jobs = ["job", *(c.job for c in summary.collectives)]
         rows = [[row[0], job, *row[1:]] for row, job in zip(rows, jobs, strict=False)]
         left = (0, 1, 2)
-    yield PageTable(rows, left, optional=("min", "max", "algbw", "late wait", "count"))
+    yield PageTable(rows, left, optional=("min", "max", "algbw", "straggler", "count"))
     if len(summary.collectives) > _MAX_ROWS:
         yield Lines([f"  ... and {len(summary.collectives) - _MAX_ROWS} more kinds"])
 

@@ -41,7 +41,7 @@ def kernel_ns(balancer: Balancer) -> float:
     """Nanoseconds of a kernel for one connection."""
     rng = np.random.default_rng(0)
     rows, seen = np.zeros(ROWS, CHOICE), np.zeros((ROWS, PATHS), SEEN)
-    rows["conn"], rows["paths"], rows["fresh"] = np.arange(ROWS), PATHS, 1
+    rows["conn"], rows["paths"], rows["begins_message"] = np.arange(ROWS), PATHS, 1
     rows["chance"], rows["hash"], rows["base_rtt"] = rng.random(ROWS), rng.random(ROWS), 1e7
     seen["alive"], seen["rate"], seen["minimal"] = 1, 1e11, np.arange(PATHS) < PATHS // 2
     seen["load"], seen["flows"] = rng.random((ROWS, PATHS)), rng.integers(0, 9, (ROWS, PATHS))

@@ -28,7 +28,7 @@ class NumpyValiant(Valiant):
 
     def choose(self, c: Any) -> None:
         has = np.maximum(c.path, 0).astype(int)
-        moves = (c.fresh != 0) | (c.path_alive[np.arange(len(c)), has] == 0)
+        moves = (c.begins_message != 0) | (c.path_alive[np.arange(len(c)), has] == 0)
         c.path = np.where(moves, _drawn(c, c.chance), c.path)
 
 

@@ -210,6 +210,13 @@ class SetsLoad(Balancer):
         c.path_load = 0  # type: ignore[attr-defined]
 
 
+class ReadsFresh(Balancer):
+    """Reads a column by the name that it had"""
+
+    def choose(self, c: object) -> None:
+        c.path = c.fresh  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("balancer", "says"),
     [
@@ -224,6 +231,7 @@ class SetsLoad(Balancer):
         (BadParts(answer=float("nan")), "'parts' is nan"),
         (Raises(), "Raises.choose failed for the connection of job 0 from gpu0 to gpu5: KeyError: .1"),
         (SetsLoad(), "column 'path_load' can't be set"),
+        (ReadsFresh(), "there is no column 'fresh'; it is begins_message now"),
     ],
 )
 def test_what_nobody_could_follow_is_refused_with_class_column_value_and_connection(

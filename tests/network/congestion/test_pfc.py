@@ -214,11 +214,11 @@ def test_flows_one_after_another_on_one_paused_connection_come_in_their_order() 
     [(0, 45_000, 0, 0), (2, 1_000, 300, 0), (1, 400_000, 10, 1)], 30
 )  # behind a class of which none comes
 @settings(max_examples=30)
-def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int, int]], until_us: int) -> None:
+def test_a_queue_is_what_its_inputs_brought(sent: list[tuple[int, int, int, int]], until_us: int) -> None:
     """Of every port at any time: the bytes of all links in together are its queue, and none is over its
     threshold, class by class; the same by two ways of counting.
 
-    But for a moment: fronts pass up to 64 bytes early (``least_queue``), and until those are served they
+    But for a moment: rate boundaries pass up to 64 bytes early (``least_queue``). Until those are served they
     count as of what comes after them. A threshold is looked at a nanosecond late at most, 5 bytes at 40 Gb/s.
     """
     early, late = 64, 5
@@ -236,14 +236,14 @@ def test_a_queue_is_what_its_feeds_brought(sent: list[tuple[int, int, int, int]]
         until_ps=until,
         priorities=priorities,
     )
-    for feeds, queue in brought(network, until):
-        assert min(feeds) > -early - 1
-        assert max(feeds) < 60_000 + early + late + 1
-        assert sum(feeds) == pytest.approx(queue, abs=early + 1)
+    for inputs, queue in brought(network, until):
+        assert min(inputs) > -early - 1
+        assert max(inputs) < 60_000 + early + late + 1
+        assert sum(inputs) == pytest.approx(queue, abs=early + 1)
 
 
 @pytest.mark.parametrize("until_us", [66, 75, 110, 200])
-def test_what_came_to_a_dead_link_is_gone_of_its_feeds_too(until_us: int) -> None:
+def test_what_came_to_a_dead_link_is_gone_of_its_input_shares_too(until_us: int) -> None:
     """The bottleneck is dead for 5 us, while 25 kB come that stood before it."""
     topology, fixed = in_a_row(), Fixed(bdp=20)
     changes = LinkChanges([LinkChange(60 * PS_PER_US, 0, 0.0), LinkChange(65 * PS_PER_US, 0, 10e9)])
@@ -253,24 +253,24 @@ def test_what_came_to_a_dead_link_is_gone_of_its_feeds_too(until_us: int) -> Non
     )
     flows, until = [(k, 4, 2_000_000) for k in range(3)], until_us * PS_PER_US
     watch(topology, fixed, flows, network=network, until_ps=until)
-    for feeds, queue in brought(network, until):
-        assert sum(feeds) == pytest.approx(queue, abs=65)
+    for inputs, queue in brought(network, until):
+        assert sum(inputs) == pytest.approx(queue, abs=65)
 
 
 def brought(network: CongestionNetwork, until_ps: int) -> list[tuple[list[float], float]]:
-    """Of each port that others feed: the bytes of each link in, and its queue."""
+    """Of each port that others send to: the bytes of each link in, and its queue."""
     kernel.settle_all_queues(network.core, network._fluid, until_ps)
     fluid, found = network._fluid, []
     for line, port in zip(fluid.lines, fluid.ports, strict=True):
-        feeds, at = [], port["feeds"]
+        inputs, at = [], port["inputs"]
         while at >= 0:
-            feed = fluid.feeds[at]
+            share = fluid.inputs[at]
             turns = line["turns"] + (port["served"] - line["since"]) / max(line["out"], 1)
-            came = feed["load"] * 1.25e-13 * (until_ps - feed["at"])
-            feeds.append(float(feed["bytes"] + came - feed["out"] * (turns - feed["turns"])))
-            at = feed["next"]
-        if feeds:
-            found.append((feeds, float(port["queue"])))
+            came = share["load"] * 1.25e-13 * (until_ps - share["at"])
+            inputs.append(float(share["bytes"] + came - share["out"] * (turns - share["turns"])))
+            at = share["next"]
+        if inputs:
+            found.append((inputs, float(port["queue"])))
     return found
 
 

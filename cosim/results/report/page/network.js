@@ -107,7 +107,7 @@ function collectives(run) {
   const all = run.summary.collectives;
   if (!all.length) return null;
   const columns = [{ title: "collective", text: true }, { title: "algorithm", text: true, optional: true }, { title: "size" }, { title: "ranks", optional: true }, { title: "count", optional: true },
-    { title: "time" }, { title: "max", optional: true }, { title: "late wait", optional: true }, { title: "busbw" }];
+    { title: "time" }, { title: "max", optional: true }, { title: "straggler", optional: true }, { title: "busbw" }];
   return el("div", {}, el("h3", {}, "Collectives"), table(columns, all.map((one) => ({
     cells: [one.collective, one.algorithm, size(one.size_bytes), one.group_size, count(one.count), time(one.mean_ps), time(one.max_ps), time(one.wait_mean_ps), rate(one.busbw_bps)],
   }))));

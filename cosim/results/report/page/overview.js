@@ -11,7 +11,7 @@ import { csvButton } from "report/save.js";
 import { bottleneck } from "report/tiers.js";
 
 const PARTS = [["compute", "compute", "computation"], ["exposed", "accent", "exposed communication"],
-  ["memory", "memory", "remote memory"], ["host_alone", "host", "host alone"], ["idle", "idle", "idle"]];
+  ["memory", "memory", "remote memory"], ["host_alone", "host", "host-bound"], ["idle", "idle", "idle"]];
 const EXPOSED = { receive: "waiting to receive", send: "exposed send" };
 const MOST_JOBS = 8;
 const MOST_OF_A_QUEUE = 3;

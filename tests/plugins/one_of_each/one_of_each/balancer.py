@@ -15,4 +15,4 @@ class Turns(Balancer):
     step: int = Field(1, ge=1, description="paths to go on by, each message")
 
     def choose(self, c: Any) -> None:
-        c.path = (c.path + self.step * c.fresh) % c.paths
+        c.path = (c.path + self.step * c.begins_message) % c.paths

@@ -1,11 +1,11 @@
 /* Queues told apart by subflow (*traced*): where paths may change while a run goes on, or ports pause.
  *
  * A queue is served in the order in which its bytes came. When a subflow brings another rate to a port with a queue, a
- * *front* is put behind the bytes that stand there. The port passes on the new rate of that subflow when it has served
- * all that was before the front. Until then each subflow has the part of what leaves that it had of what came. So
- * every byte goes where it is sent, also along subflows by which nothing is sent any more.
+ * *rate boundary* is put behind the bytes that stand there. The port passes on the new rate of that subflow when it
+ * has served all that was before the boundary. Until then each subflow has the part of what leaves that it had of what
+ * came. So every byte goes where it is sent, also along subflows by which nothing is sent any more.
  *
- * Fronts nearer to each other than a packet pass together: within a packet there is no order.
+ * Rate boundaries nearer to each other than a packet pass together: within a packet there is no order.
  */
 #include "kernel.h"
 
@@ -31,14 +31,14 @@ static inline bool have_all_moved(struct congestion_state *fluid, int64_t p) {
   return true;
 }
 
-static int64_t new_front(struct congestion_state *fluid) {
+static int64_t new_boundary(struct congestion_state *fluid) {
   struct congestion_counts *counts = &fluid->counts;
-  int64_t f = counts->free_front;
+  int64_t f = counts->free_boundary;
   if (f != NONE) {
-    counts->free_front = fluid->fronts[f].next;
+    counts->free_boundary = fluid->boundaries[f].next;
   } else {
-    f = counts->fronts_used++;
-    RESERVE(fluid, fronts, counts->fronts_used);
+    f = counts->boundaries_used++;
+    RESERVE(fluid, boundaries, counts->boundaries_used);
   }
   return f;
 }
@@ -49,64 +49,64 @@ static void line_up(struct congestion_state *fluid, int64_t k, double least, int
   const struct port *port = &fluid->ports[hop->port];
   struct line *line = &fluid->lines[hop->port];
   double end = port->served + port->queue;
-  /* A receiver's port passes nothing on, so fronts don't matter there, unless it pauses others. */
+  /* A receiver's port passes nothing on, so boundaries don't matter there, unless it pauses others. */
   bool told = fluid->links[hop->link].onward > 0 || fluid->settings.lossless;
   if (line->head == NONE && (port->queue <= least || !told)) {
     set_out(fluid, k, hop->load, end, now);
     return;
   }
-  int64_t f = new_front(fluid);
-  fluid->sights[k].fronts++;
-  fluid->fronts[f] = (struct front){.leaves = end, .load = hop->load, .hop = (int32_t)k, .next = NONE};
+  int64_t f = new_boundary(fluid);
+  fluid->sights[k].boundaries++;
+  fluid->boundaries[f] = (struct rate_boundary){.leaves = end, .load = hop->load, .hop = (int32_t)k, .next = NONE};
   if (line->head == NONE)
     line->head = (int32_t)f;
   else
-    fluid->fronts[line->tail].next = (int32_t)f;
+    fluid->boundaries[line->tail].next = (int32_t)f;
   line->tail = (int32_t)f;
 }
 
-/* The front at the head of a queue passes: the port passes on what it says from now on. */
-static inline void pass_front(struct congestion_state *fluid, const struct port *port, struct line *line,
+/* The boundary at the head of a queue passes: the port passes on what it says from now on. */
+static inline void pass_boundary(struct congestion_state *fluid, const struct port *port, struct line *line,
                               int64_t now) {
   int32_t f = line->head;
-  struct front *front = &fluid->fronts[f];
-  /* A dead link's queue is empty: its fronts pass, though it has not served what was before them. */
-  set_out(fluid, front->hop, front->load, least_of(front->leaves, port->served + port->queue), now);
-  have_moved(fluid, fluid->subflow_of[front->hop]);
-  fluid->sights[front->hop].fronts--;
-  line->head = front->next;
-  front->next = (int32_t)fluid->counts.free_front;
-  fluid->counts.free_front = f;
+  struct rate_boundary *boundary = &fluid->boundaries[f];
+  /* A dead link's queue is empty: its boundaries pass, though it has not served what was before them. */
+  set_out(fluid, boundary->hop, boundary->load, least_of(boundary->leaves, port->served + port->queue), now);
+  have_moved(fluid, fluid->subflow_of[boundary->hop]);
+  fluid->sights[boundary->hop].boundaries--;
+  line->head = boundary->next;
+  boundary->next = (int32_t)fluid->counts.free_boundary;
+  fluid->counts.free_boundary = f;
 }
 
-/* The fronts at the head of a port's queue pass. */
-static void pass_fronts(struct core *core, struct congestion_state *fluid, int64_t p, double least, int64_t now) {
+/* The boundaries at the head of a port's queue pass. */
+static void pass_boundaries(struct core *core, struct congestion_state *fluid, int64_t p, double least, int64_t now) {
   struct port *port = &fluid->ports[p];
   struct line *line = &fluid->lines[p];
   settle_queues(core, fluid, port->link, now);
   touch_port(fluid, p);
   if (line->head == NONE) return;
   /* The first of them must have come to the head; others within a packet go with it. */
-  if (fluid->fronts[line->head].leaves - port->served > 1.0 && port->queue > least) return;
+  if (fluid->boundaries[line->head].leaves - port->served > 1.0 && port->queue > least) return;
   while (line->head != NONE &&
-         (fluid->fronts[line->head].leaves - port->served <= least || port->queue <= least))
-    pass_front(fluid, port, line, now);
+         (fluid->boundaries[line->head].leaves - port->served <= least || port->queue <= least))
+    pass_boundary(fluid, port, line, now);
   have_all_moved(fluid, p);
 }
 
-/* Look again when a port has served what is before its first front, if loads stay as they are. */
-static inline void expect_front(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
+/* Look again when a port has served what is before its first boundary, if loads stay as they are. */
+static inline void expect_boundary(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
   const struct port *port = &fluid->ports[p];
   struct line *line = &fluid->lines[p];
   if (line->head == NONE || port->paused != 0) return;
   double rate = left_for(fluid, p);
   if (rate <= 0.0) return;
-  double before = fluid->fronts[line->head].leaves - port->served;
+  double before = fluid->boundaries[line->head].leaves - port->served;
   int64_t at = now + most(round_up(least_of(before / (rate * BYTES_PER_BPS_PS), FAR_PS)), 1);
   /* If it will be looked at earlier, this is worked out anew then. */
   if (line->due > now && at >= line->due) return;
   line->due = at;
-  push_event(core->calendar, at, (struct event){now, now, NONE, 0, (int32_t)p, FRONT_PASSES, NONE, 0});
+  push_event(core->calendar, at, (struct event){now, now, NONE, 0, (int32_t)p, BOUNDARY_PASSES, NONE, 0});
 }
 
 /* The bits per second of hop k's subflow that leave its port. */
