@@ -11,6 +11,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.trust import asking_first
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Done = Run | StoredRun | SweepRun | NetworkComparison
 
 
+@asking_first
 def run(
     scenario: options.ScenarioOrSweep = None,
     settings: options.Settings = None,
