@@ -379,7 +379,6 @@ def simulate(
     from cosim.experiment.place import at
     from cosim.experiment.shared_cluster import shared_cluster
     from cosim.network.made import check_described
-    from cosim.results.scheduling import scheduling
 
     messages = messages or scenario.record.messages is not False
     check_jobs(scenario)
@@ -400,11 +399,12 @@ def simulate(
         whole = cluster is not None or chosen == "reference"
         jobs, folding = (built.jobs, ()) if whole else fold(scenario, built, messages=messages)
         records = _replay(scenario, built, jobs, cluster, messages, progress, chosen)
-    if cluster is not None:
-        records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
     said = []
     if cluster is not None:
+        from cosim.results.scheduling import scheduling
+
+        records.info["scheduling"] = scheduling(cluster)
         said = [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
     return finished(scenario, built, records, said)
 

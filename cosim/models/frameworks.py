@@ -10,7 +10,6 @@ from cosim.gpu.gpus import DType
 from cosim.models.catalogue.cut import Attention, Dispatcher, Graphed, Linear, Recipe
 from cosim.models.contract import Framework
 from cosim.models.schedule import PARTED
-from cosim.models.stalls import seen
 from cosim.spec import Spec, TimePs
 from cosim.units import PS_PER_MS, PS_PER_S
 
@@ -317,6 +316,8 @@ class PyTorch(Framework):
         """
         if not self.stalls or ranks == 1:
             return 1.0
+        from cosim.models.stalls import seen
+
         return 1 + self.stalls * seen(programs(), self.stall_length) * (ranks - 1)
 
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from cosim.models.passes import Pass, in_rounds
-from cosim.models.zero_bubble import dualpipev, interleaved_zero_bubble, zbv
 
 ScheduleName = Literal[
     "gpipe", "1f1b", "interleaved", "looped_bfs", "interleaved_zero_bubble", "zbv", "dualpipev"
@@ -72,6 +71,8 @@ def passes(
             [Pass(False, number) for number in range(micro_batches)],
             min(stages - stage - 1, micro_batches),
         )
+    from cosim.models.zero_bubble import dualpipev, interleaved_zero_bubble, zbv
+
     if schedule == "zbv":
         return zbv(stage, stages, micro_batches)
     if schedule == "dualpipev":

@@ -37,7 +37,6 @@ from cosim.network.changes import ChangeList
 from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.contract import NetworkSpec
-from cosim.network.drains import DrainHeap
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.topology.graph import Topology
@@ -69,6 +68,8 @@ class FairShareNetwork(CompiledNetwork):
         self.by_cause = balancer is not None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
+        from cosim.network.drains import DrainHeap
+
         self._balancing = Balancing(self._balancer, topology, seed)
         self._numbers = ChannelNumbers()
         self._traits: dict[tuple[int, int], int] = {}

@@ -6,7 +6,6 @@ from cosim.answers import check_answer, is_foreign
 from cosim.context import Context
 from cosim.errors import InputError
 from cosim.network.contract import NetworkSpec
-from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.simulator import Capabilities, NetworkSimulator
 
 
@@ -23,11 +22,14 @@ def made_network(spec: NetworkSpec, context: Context) -> NetworkSimulator:
     """
     network = spec.build(context)
     check_answer(spec, "build", network, NetworkSimulator)
-    if isinstance(network, ForwardingNetwork) and not hasattr(network, "inner"):
-        raise InputError(
-            f"{type(network).__name__}.__init__ left it in front of no network",
-            hint="call super().__init__(inner) in it, with the other network",
-        )
+    if is_foreign(type(network)):
+        from cosim.network.forwarding import ForwardingNetwork
+
+        if isinstance(network, ForwardingNetwork) and not hasattr(network, "inner"):
+            raise InputError(
+                f"{type(network).__name__}.__init__ left it in front of no network",
+                hint="call super().__init__(inner) in it, with the other network",
+            )
     if not network.elsewhere:
         check_described(network)
     return network

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from cosim.pattern.costs import Costs
 from cosim.pattern.far_steps import with_steps
-from cosim.pattern.nccl_between import network_limit
 from cosim.pattern.nccl_chunks import IN_FLIGHT, NVLS_CHANNELS, nvls_tree_chunk
 from cosim.pattern.nccl_host import HostLaw, HostWay
 from cosim.pattern.nccl_tuning import network_us, nvlink_us
@@ -83,6 +82,8 @@ class Wire:
         links = spec.links(ranks)
         if links.generation is None or self.algorithm not in ("ring", "tree"):
             return spec.fabric.rate * data
+        from cosim.pattern.nccl_between import network_limit
+
         most = network_limit(self.algorithm, self.protocol, size_bytes, links, links.generation)
         return min(spec.fabric.rate * data, most / (links.network_rate / 8e6))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,14 @@ from cosim.results.overlap import Overlap, find_overlap
 from cosim.results.path_parts import limit, parts_of
 from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.requests import RequestSummary, summarize_request
-from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
 from cosim.results.sums import exact_sum
 from cosim.units import format_time
 from cosim.workload.iteration_work import IterationWork
 from cosim.workload.program import Workload
+
+if TYPE_CHECKING:
+    from cosim.results.scheduling import Scheduling
 
 I64 = NDArray[np.int64]
 
