@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from cosim.engine.program_columns import Slots, slots_of
 from cosim.engine.records import JobInfo
-from cosim.engine.slots import Slots, slots_of
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.pattern.template import Collective

@@ -37,7 +37,7 @@ from cosim.workload.program import OpKind
 
 if TYPE_CHECKING:
     from cosim.engine.directing import Directing, Director, JobOrder
-    from cosim.engine.progress import ProgressInfo
+    from cosim.engine.records import ProgressInfo
     from cosim.engine.releasing import ReleasingNetwork
     from cosim.engine.series import SeriesLog, Watched
 
@@ -397,7 +397,7 @@ class Replay:
         if self._progress is None or time.monotonic() - self._progress_at < _PROGRESS_S:
             return
         self._progress_at = time.monotonic()
-        from cosim.engine.progress import ProgressInfo
+        from cosim.engine.records import ProgressInfo
 
         self._progress(
             ProgressInfo(

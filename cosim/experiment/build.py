@@ -18,12 +18,12 @@ from cosim.experiment.doubts import doubts_before
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.memory import with_memory
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
-from cosim.network.made import made_network
+from cosim.network.named import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
+from cosim.plugin_file import at
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER

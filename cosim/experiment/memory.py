@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cosim.engine.records import JobInfo, MemoryNodes
 from cosim.errors import InputError, ScenarioError
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.memory.contract import I32, MemorySpec
+from cosim.plugin_file import at
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.program import Workload

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cosim.results.sweep import SweepRun
 
     Source = Scenario | Sweep | Mapping[str, Any] | str | Path
-    """A scenario or a sweep: made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
+    """Made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
 
 
 _BESIDE = frozenset({"alone", "open_loop", "what_matters", "messages", "figure"})

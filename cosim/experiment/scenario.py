@@ -26,9 +26,8 @@ from pydantic import (
 )
 
 from cosim.cluster.aligned import Aligned
-from cosim.cluster.contract import Arrival, Placement
+from cosim.cluster.contract import Arrival, Placement, Queue
 from cosim.cluster.pace import Stragglers
-from cosim.cluster.queue import Queue
 from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
 from cosim.errors import Location, ScenarioError
@@ -305,13 +304,11 @@ class Scenario(Spec):
 
     def with_settings(self, changes: Mapping[str, Any] | Iterable[str]) -> Scenario:
         """A copy with ``{"jobs[0].iterations": 5}`` or ``["jobs[0].iterations=5"]`` set."""
-        if self._document is None:
-            from cosim.written import plain
+        from cosim.written import plain
 
+        if self._document is None:
             document = located_yaml.Document("", plain(self, keep=True))
         else:
-            from cosim.written import plain
-
             value = plain(self._document.value, keep=True)
             lines, settings = dict(self._document.lines), dict(self._document.settings)
             document = located_yaml.Document(self.source, value, lines, settings)

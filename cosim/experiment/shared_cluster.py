@@ -11,8 +11,8 @@ from cosim.cluster.arrange import Request, seats
 from cosim.cluster.contract import I32
 from cosim.errors import ScenarioError
 from cosim.experiment.build import Built
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
+from cosim.plugin_file import at
 from cosim.topology.graph import I64
 from cosim.topology.scale_up import host_domains
 

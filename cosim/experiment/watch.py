@@ -10,9 +10,9 @@ import numpy as np
 from cosim.engine.records import I64, Records
 from cosim.errors import ScenarioError, TopologyError
 from cosim.experiment.build import Built
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.network.simulator import NetworkSimulator
+from cosim.plugin_file import at
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.units import format_time

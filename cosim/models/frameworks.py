@@ -145,7 +145,6 @@ class Megatron(MegatronSettings, Framework):
     def check(self, workload: ModelWorkload, model: TransformerModel) -> None:
         """Refuse rounds that aren't whole, and what local layers don't have."""
         from cosim.models.catalogue.fits import divides
-        from cosim.models.megatron.check import fits_local
 
         if workload.parallel.schedule in PARTED:
             raise ValueError(
@@ -156,6 +155,8 @@ class Megatron(MegatronSettings, Framework):
             divides("micro-batches", workload.micro_batches, "pp", workload.parallel.pp)
         self._check_recipes(workload)
         if self.transformer_impl == "local":
+            from cosim.models.megatron.check import fits_local
+
             fits_local(workload, model)
 
     def _check_recipes(self, workload: ModelWorkload) -> None:

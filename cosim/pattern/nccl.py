@@ -57,20 +57,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
-from cosim.pattern.group_links import GroupLinks
-from cosim.pattern.nccl_chunks import LEAST_CHUNK, NVLS_CHANNELS
 from cosim.pattern.nccl_host import SYSTEMS, HostLaw, SystemName, system_of
-from cosim.pattern.nccl_rings import GivenRings, given_rings, ring_orders
+from cosim.pattern.nccl_rings import GivenRings, given_rings, over_nics, ring_orders
 from cosim.pattern.nccl_tuning import (
     ALGORITHMS,
     AMPERE,
+    LEAST_CHUNK,
+    NVLS_CHANNELS,
     PROTOCOLS,
     Links,
     channel_bytes,
@@ -86,13 +86,14 @@ from cosim.pattern.nccl_wire import (
     Wire,
     whole_bytes,
 )
-from cosim.pattern.over_nics import over_nics
 from cosim.pattern.ring import Rings
 from cosim.pattern.template import Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
-from cosim.topology.fabrics import NamedFabric
-from cosim.topology.host_shape import HostShape
+from cosim.topology.host_shape import HostShape, NamedFabric
 from cosim.units import PS_PER_US
+
+if TYPE_CHECKING:
+    from cosim.pattern.group_links import GroupLinks
 
 _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""

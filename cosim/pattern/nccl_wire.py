@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.pattern.costs import Costs
-from cosim.pattern.far_steps import with_steps
-from cosim.pattern.nccl_chunks import IN_FLIGHT, NVLS_CHANNELS, nvls_tree_chunk
 from cosim.pattern.nccl_host import HostLaw, HostWay
-from cosim.pattern.nccl_tuning import network_us, nvlink_us
+from cosim.pattern.nccl_tuning import IN_FLIGHT, NVLS_CHANNELS, network_us, nvlink_us, nvls_tree_chunk
 from cosim.pattern.template import Collective, Template
 from cosim.units import PS_PER_US
 
@@ -61,6 +59,10 @@ class Wire:
         drained = self._drain(size_bytes, template.num_ranks // self.local)
         delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
         template = replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+        if later == 0:
+            return template
+        from cosim.pattern.far_steps import with_steps
+
         return with_steps(template, message & between, later)
 
     @property

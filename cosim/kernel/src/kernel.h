@@ -1252,7 +1252,7 @@ struct engine_state {
   int64_t fct_min, fct_max, fct_sum, fct_carries; /* of their times; the sum is fct_sum + fct_carries * 2^62 */
 };
 
-/* An operation of a program, once for each slot (cosim/engine/slots.py), of which it is `number`; such a row is what is
+/* An operation of a program, once for each slot (cosim/engine/program_columns.py), of which it is `number`; such a row is what is
  * called an operation below. */
 struct operation {
   int64_t duration, size;

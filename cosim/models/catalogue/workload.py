@@ -16,14 +16,13 @@ from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu, build_gpu
 from cosim.gpu.kernels import memory
 from cosim.host.contract import HostSpec
-from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import FUSED, Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
 from cosim.models.catalogue.memory import Memory
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.job import ModelJob
+from cosim.models.job import ModelJob, build_training
 from cosim.models.offload import Offload
 from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
@@ -31,10 +30,8 @@ from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.first_layers import FirstLayers
-from cosim.workload.iteration_work import IterationWork
-from cosim.workload.local_sgd import LocalSgd
-from cosim.workload.program import Operation, Workload
+from cosim.workload.program import IterationWork, Operation, Workload
+from cosim.workload.training_settings import FirstLayers, LocalSgd
 
 if TYPE_CHECKING:
     from cosim.workload.layers.profile import LayerProfile

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from cosim.kernel import kernel
-from cosim.network.balancing.ask import ask_in_python, batch_of, wrong_answer
+from cosim.network.balancing.ask import MAX_STATE, Balance, ask_in_python, batch_of, wrong_answer
 from cosim.network.balancing.contract import Balancer
-from cosim.network.balancing.state import MAX_STATE, Balance
 from cosim.network.flows import I32, I64
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of

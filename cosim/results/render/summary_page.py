@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.network.simulator import BalancingUse
-from cosim.results.fast_forward import FastForward
-from cosim.results.line_waits import PLACES, LineWaits
-from cosim.results.queues import QueueSummary
-from cosim.results.render.doubts_page import doubts_section
-from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.network_statistics import PLACES, FastForward, LineWaits, QueueSummary
+from cosim.results.render.page import Lines, Page, PageTable, Section, doubts_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
 from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, MemoryUse, RankStatistics, Summary
