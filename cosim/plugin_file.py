@@ -30,8 +30,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic.errors import PydanticUserError
 
-from cosim.errors import CosimError, InputError, Location
-from cosim.files.reads import PLUGINS, are_current, reading
+from cosim.errors import CosimError, InputError, Location, SimulationError
 from cosim.files.trust import check_file
 
 _LONGEST_NAME = 255
@@ -71,6 +70,8 @@ class _LoadedFile:
     source: PluginSource
 
     def is_current(self) -> bool:
+        from cosim.files.reads import are_current
+
         return all(
             path.is_file() and path.read_bytes() == text for path, text in self.source.contents.items()
         ) and are_current(self.source.read, Path(str(self.module.__file__)).parent)
@@ -119,6 +120,8 @@ def load_module(text: str, folder: Path) -> tuple[ModuleType, str, Path]:
 
 
 def _run(place: Path) -> _LoadedFile:
+    from cosim.files.reads import PLUGINS, reading
+
     path, text = str(place), place.read_bytes()
     name = f"cosim_plugin_{hashlib.sha256(path.encode() + text).hexdigest()[:12]}"
     loader = _FromSource(name, path)
@@ -250,6 +253,25 @@ def plugin_errors() -> Iterator[None]:
             if frame.f_code.co_filename in files:
                 place = Location(frame.f_code.co_filename, line, frame.f_code.co_name)
                 raise InputError(f"{type(error).__name__}: {error}", location=place) from error
+        raise
+
+
+@contextmanager
+def at(place: Location | None, *only: type[CosimError]) -> Iterator[None]:
+    """Give an error (of ``only`` these classes, where given) the place in the scenario that led to it."""
+    try:
+        with plugin_errors():
+            yield
+    except InputError as error:
+        if place is None or (only and not isinstance(error, only)):
+            raise
+        if error.location is not None:
+            within = str(error.location) if place.key is None else f"{place.key}: {error.location}"
+            place = Location(place.file, place.line, within)
+        raise type(error)(error.message, location=place, hint=error.hint) from error
+    except SimulationError as error:
+        if place is not None and not only:
+            error.args = (f"{place}: {error}",)
         raise
 
 

@@ -102,11 +102,10 @@ if TYPE_CHECKING:
     from cosim.topology.builder import Builder
     from cosim.topology.changes import LinkChange, RouteChange
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
-    from cosim.topology.fabrics import FabricCosts
     from cosim.topology.file_format import Cable, Cables, TopologyFormat
     from cosim.topology.graph import Paths, Topology
     from cosim.topology.grid import Dimension
-    from cosim.topology.host_shape import HostShape
+    from cosim.topology.host_shape import FabricCosts, HostShape
     from cosim.translation.contract import Format, Progress
     from cosim.translation.loss_report import LossReport, TranslationError
     from cosim.translation.says import Says
@@ -181,9 +180,8 @@ _FROM = {
     "cosim.topology.file_format": "Cable Cables TopologyFormat",
     "cosim.topology.graph": "Paths Topology",
     "cosim.topology.grid": "Dimension",
-    "cosim.topology.fabrics": "FabricCosts",
     "cosim.pattern.group_links": "GroupLinks",
-    "cosim.topology.host_shape": "HostShape",
+    "cosim.topology.host_shape": "FabricCosts HostShape",
     "cosim.translation.contract": "Format Progress",
     "cosim.translation.loss_report": "LossReport TranslationError",
     "cosim.translation.says": "Says",

@@ -32,48 +32,114 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from cosim.cli import (
-    analyse,
-    answers,
-    fit,
-    jobs,
-    new,
-    partition,
-    report,
-    run,
-    runs,
-    search,
-    serve,
-    synthesis,
-    topology,
-    topoopt,
-)
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
-from cosim.cli.trust import asking_first
 from cosim.errors import CosimError, InputError
-from cosim.plugin_file import plugin_errors
+
+_TASKS = {
+    "Simulate": "new run search topology topoopt",
+    "See what came out": "compare report view plot analyse runs",
+    "Bring a job": "profile partition translate learn synthesise",
+    "Trust the answer": "validate fit calibrate prove",
+    "Connect another simulator": "serve conformance adapters",
+    "Look up": "schema list",
+}
+"""Commands by what they are for."""
+
+_MADE_IN = {
+    "new": "new",
+    "run": "run",
+    "search": "search",
+    "topology": "topology",
+    "topoopt": "topoopt",
+    "compare": "answers",
+    "report": "report",
+    "view": "report",
+    "plot": "report",
+    "analyse": "analyse",
+    "profile": "jobs",
+    "partition": "partition",
+    "translate": "jobs",
+    "learn": "synthesis",
+    "synthesise": "synthesis",
+    "validate": "fit",
+    "fit": "fit",
+    "calibrate": "jobs",
+    "prove": "answers",
+    "serve": "serve",
+    "conformance": "serve",
+    "schema": "answers",
+    "list": "answers",
+    "runs": "runs",
+    "adapters": "serve",
+}
+"""The module of each command, imported when somebody asks for the command; completion offers this order."""
+
+
+@cache
+def _command(name: str) -> Any:
+    """A command, or a group of commands, of its module's function or ``Typer`` of that name."""
+    from cosim.plugin_file import plugin_errors
+
+    module = import_module(f"cosim.cli.{_MADE_IN[name]}")
+    found = getattr(module, "list_names" if name == "list" else name)  # list is a word of Python's
+    one = typer.Typer(rich_markup_mode=None)
+    one.callback()(_nothing)  # so that the command keeps its name
+    if isinstance(found, typer.Typer):
+        one.add_typer(found, name=name)
+    else:
+        one.command(name)(plugin_errors()(found))
+    group: Any = typer.main.get_command(one)
+    return group.commands[name]
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Commands(Mapping[str, Any]):
+    """Every command by its name."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _MADE_IN:
+            raise KeyError(name)
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MADE_IN)
+
+    def __len__(self) -> int:
+        return len(_MADE_IN)
 
 
 class _ByTask(TyperGroup):
-    """Help that lists commands by what they are for, each with its whole first sentence."""
+    """Commands that are imported one at a time; help lists them by what they are for, each with its whole
+    first sentence.
+    """
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Every name, without importing what it stands for."""
+        return [*self.commands]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Write a section for each task."""
-        tasks: dict[str, list[tuple[str, str]]] = {}
-        for name in self.list_commands(ctx):
-            command: Any = self.get_command(ctx, name)
-            tasks.setdefault(command.rich_help_panel, []).append((name, command.get_short_help_str(200)))
-        for task in (*_COMMANDS, *(other for other in tasks if other not in _COMMANDS)):
+        for task, names in _TASKS.items():
+            rows = [(name, self.commands[name].get_short_help_str(200)) for name in names.split()]
             with formatter.section(task):
-                formatter.write_dl(tasks[task])
+                formatter.write_dl(rows)
 
 
 app = typer.Typer(
@@ -101,34 +167,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Simulate": (
-        new.new,
-        asking_first(run.run),
-        asking_first(search.search),
-        asking_first(topology.topology),
-        asking_first(topoopt.topoopt),
-    ),
-    "See what came out": (answers.compare, report.report, report.view, report.plot, analyse.analyse),
-    "Bring a job": (
-        jobs.profile,
-        partition.partition,
-        asking_first(jobs.translate),
-        synthesis.learn,
-        synthesis.synthesise,
-    ),
-    "Trust the answer": (asking_first(fit.validate), asking_first(fit.fit), jobs.calibrate, answers.prove),
-    "Connect another simulator": (serve.serve, serve.conformance),
-    "Look up": (answers.schema,),
-}
-for _task, _commands in _COMMANDS.items():
-    for _command in _commands:
-        app.command(rich_help_panel=_task)(plugin_errors()(_command))
-app.command("list", rich_help_panel="Look up")(answers.list_names)
-app.add_typer(runs.app, name="runs", rich_help_panel="See what came out")
-app.add_typer(serve.adapters, name="adapters", rich_help_panel="Connect another simulator")
 
 
 def main() -> None:

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from cosim.cli.say import say
+from cosim.cli.trust import asking_first
 from cosim.errors import InputError
 
 
+@asking_first
 def fit(
     scenario: Annotated[
         Path | None,
@@ -78,6 +80,7 @@ def _fit_fabric(scenario: Path, texts: list[Path]) -> None:
     typer.echo(str(fit_fabric(load(scenario), [read_test(text) for text in texts])))
 
 
+@asking_first
 def validate(
     table: Annotated[
         Path, typer.Argument(metavar="CSV", help="A CSV with scenario, measured, and settings by path.")

@@ -10,6 +10,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import say
+from cosim.cli.trust import asking_first
 
 if TYPE_CHECKING:
     from cosim.gpu.calibrate import Calibrated
@@ -132,6 +133,7 @@ def _collectives_fitted(found: Calibrated) -> str:
     return "\n".join([*notes, scenario_lines(spec)])
 
 
+@asking_first
 def translate(
     scenario: options.ScenarioFile,
     to: options.To,

@@ -11,6 +11,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.trust import asking_first
 from cosim.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Done = Run | StoredRun | SweepRun | NetworkComparison
 
 
+@asking_first
 def run(
     scenario: options.ScenarioOrSweep = None,
     settings: options.Settings = None,
@@ -107,9 +109,9 @@ def run(
 
 def _cores(source: Scenario | Sweep | None, executor: str | None) -> int | None:
     """Processes of a sweep that runs on this machine: all its cores."""
-    from cosim.experiment.sweep import Sweep
+    from cosim.experiment.scenario import Scenario
 
-    if not isinstance(source, Sweep) or executor or source.executor:
+    if source is None or isinstance(source, Scenario) or executor or source.executor:
         return None
     from cosim.experiment.executors.local import num_cores
 
@@ -137,6 +139,8 @@ def _with_measures(
 
 def _measured(done: Done, source: Scenario | Sweep | None, names: Sequence[str]) -> dict[str, float]:
     """The measures of a run."""
+    if not names:
+        return {}
     from cosim.experiment.facts import measured
     from cosim.experiment.scenario import Scenario
     from cosim.experiment.simulate import Run
@@ -187,11 +191,11 @@ def _print(done: Done, as_json: bool, quiet: bool, measures: Mapping[str, float]
 
 
 def _measures_page(measures: Mapping[str, float]) -> Page:
+    if not measures:
+        return []
     from cosim.results.quantities import QUANTITIES
     from cosim.results.render.page import PageTable, Section
 
-    if not measures:
-        return []
     rows = [["measures", "", ""]]
     for name, value in measures.items():
         rows.append([f"  {name}", QUANTITIES[name].unit.show(value), QUANTITIES[name].text])
@@ -206,10 +210,10 @@ def _check_goes_with(source: Scenario | Sweep | None, other: str | None) -> None
     InputError
         Says which.
     """
-    from cosim.experiment.sweep import Sweep
+    from cosim.experiment.scenario import Scenario
     from cosim.results.too_fast import SHARES_NOTHING
 
-    if other or isinstance(source, Sweep):
+    if other or not (source is None or isinstance(source, Scenario)):
         raise InputError("--check goes with one run: not with a sweep, a store or several networks")
     if source is not None and source.network.name == SHARES_NOTHING:
         raise InputError(

@@ -15,10 +15,10 @@ from cosim.cli.trust import asking_first
 if TYPE_CHECKING:
     from cosim.experiment.store.runs import RunStore
 
-app = typer.Typer(help="Runs that a store has: list, show, prune, check.", no_args_is_help=True)
+runs = typer.Typer(help="Runs that a store has: list, show, prune, check.", no_args_is_help=True)
 
 
-@app.command("list")
+@runs.command("list")
 def list_runs(store: options.StoreHere, where: options.Where = None, as_csv: options.AsCsv = False) -> None:
     """List the runs of a store, one a line."""
     from cosim.experiment.store.table import chosen, columns, csv_rows, rows
@@ -35,7 +35,7 @@ def list_runs(store: options.StoreHere, where: options.Where = None, as_csv: opt
         say(f"warning: {id_} can't be read: {why}; it is run again where it is asked for, `prune` removes it")
 
 
-@app.command()
+@runs.command()
 def show(id_: options.RunId, store: options.StoreHere) -> None:
     """Show a run's page, its settings, and what it was computed from."""
     from cosim.experiment.store.table import about, begins_with
@@ -49,7 +49,7 @@ def show(id_: options.RunId, store: options.StoreHere) -> None:
         show_summary(opened.summary(entry))
 
 
-@app.command()
+@runs.command()
 def prune(
     store: options.StoreHere,
     where: options.Where = None,
@@ -76,7 +76,7 @@ def prune(
     typer.echo(f"{len(ids)} of {len(found) + len(broken)} runs removed, {left} unfinished files")
 
 
-@app.command()
+@runs.command()
 @asking_first
 def check(store: options.StoreHere, where: options.Where = None, sample: options.Sample = 20) -> None:
     """Run some stored runs again, drawn at random, and compare digests; ends with 1 if one differs."""

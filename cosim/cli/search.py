@@ -10,6 +10,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.trust import asking_first
 
 _Objectives = Annotated[
     list[str] | None,
@@ -29,6 +30,7 @@ _OptimizerName = Annotated[
 ]
 
 
+@asking_first
 def search(
     design: Annotated[
         Path, typer.Argument(help="A design (YAML): a sweep whose axes are the choices.", metavar="DESIGN")

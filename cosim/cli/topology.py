@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cosim.cli import options
 from cosim.cli.say import say
-from cosim.topology.graph import Topology
+from cosim.cli.trust import asking_first
+
+if TYPE_CHECKING:
+    from cosim.topology.graph import Topology
 
 _MOST = 2048
 """Endpoints whose pairs are looked at."""
 
 
+@asking_first
 def topology(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A YAML file.")],
     settings: options.Settings = None,

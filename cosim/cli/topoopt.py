@@ -9,8 +9,10 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import say
+from cosim.cli.trust import asking_first
 
 
+@asking_first
 def topoopt(
     scenario: Annotated[
         Path, typer.Argument(metavar="SCENARIO", help="A YAML file with one job; each GPU is a server.")

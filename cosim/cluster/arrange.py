@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.cluster.contract import I32, Placement, Wanted
-from cosim.cluster.locality import Local
-from cosim.cluster.placement import Explicit
 from cosim.context import HERE, Context
 from cosim.errors import InputError, Location, WorkloadError
 from cosim.plugin_file import plugin_errors
@@ -97,6 +95,9 @@ def seats(
     if not np.isin(own, free).all():
         return []
     found = {own.tobytes(): own}
+    from cosim.cluster.locality import Local
+    from cosim.cluster.placement import Explicit
+
     for number in range(0 if isinstance(request.placement, Explicit) else 4 * most):
         if len(found) >= most:
             break

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from cosim.context import HERE, Context
 from cosim.errors import WorkloadError
@@ -100,3 +101,16 @@ class Arrival(Spec):
         WorkloadError
             Times that don't fit the number of jobs.
         """
+
+
+class Queue(Spec):
+    """Jobs wait until their placement finds enough free endpoints, and give them back at their end
+
+    Not modelled: jobs that are taken off their endpoints again, and reservations: with ``backfill`` a large
+    job may wait for as long as smaller ones come.
+    """
+
+    order: Literal["fifo"] = Field("fifo", description="who is first: fifo, whoever came first")
+    backfill: bool = Field(
+        False, description="a job that fits starts before one that waits, though it came later"
+    )

@@ -14,8 +14,7 @@ from pydantic import Field, model_validator
 
 from cosim.errors import WorkloadError
 from cosim.spec import Spec
-from cosim.workload.draws import UNIT, draw, normals
-from cosim.workload.millionths import MILLION, scaled
+from cosim.workload.draws import MILLION, UNIT, draw, normals, scaled
 from cosim.workload.table import I64
 
 _WHOLE = MILLION * UNIT

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.cluster.contract import I32
-from cosim.cluster.queue import Queue
+from cosim.cluster.contract import I32, Queue
 from cosim.cluster.schedulers.check import checked
 from cosim.cluster.schedulers.contract import Decision, Scheduler
 from cosim.cluster.schedulers.profile import JobProfile, Placed

@@ -14,18 +14,15 @@
 ``driven``               jobs whose ranks do what processes have them do, as the run goes on
 ``series``               queues and rates over time
 ``stall``                who waits for whom
-``progress``             how far a run is
-``records``              what is written down
+``records``              what is written down, and how far a run is
 ``accesses``             accesses to memory nodes, as flows: a request and the bytes back, or the bytes and
                          an acknowledgement
 ``held_signals``         interrupts wait while something is done that must not stop half way, as rows are
                          written down
-``kinds``                rows of a kind: equal in several columns of whole numbers
 ``prepared``             runs that begin in one state, each on a copy of it in the kernel (``prepared.c``)
 ``ports``                ends of messages of ranks: who is at the other end, where both meet, and what is
                          sent
 ``program_columns``      what the kernel writes a job's programs from (``engine_tables.c``)
-``slots``                how many iterations of a rank are open at once, and the slots that they go round in
 ``spilled_column``       a column that grows at its end, in a file, and is an array once it is whole
 ``under_way``            what a rank has under way, and which ranks it waits for
 ``folding/``             ranks that all fare the same are simulated once and multiplied, where that is

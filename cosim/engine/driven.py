@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.columns import NONE
+from cosim.engine.program_columns import Slots
 from cosim.engine.programs import ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
-from cosim.engine.slots import Slots
 from cosim.errors import SimulationError
 from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64

@@ -24,7 +24,7 @@ from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_
 from cosim.network.simulator import NetworkSimulator, granted_by
 from cosim.pattern.planner import Planner
 from cosim.units import NEVER, TOO_LATE, format_size
-from cosim.workload.millionths import MILLION, scaled
+from cosim.workload.draws import MILLION, scaled
 from cosim.workload.program import Operation
 
 _FEWEST_TURNS, _FIRST_TURNS, _MOST_TURNS = 1 << 4, 1 << 12, 1 << 22

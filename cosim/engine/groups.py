@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.engine.accesses import access_table
 from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.plans import Plans, flow_table_of
@@ -276,6 +275,8 @@ class Groups:
         what = operation.access, operation.size_bytes
         table = self._accesses.get(what)
         if table is None:
+            from cosim.engine.accesses import access_table
+
             table = self._accesses[what] = access_table(*what, info.memory_nodes)
         own = int(info.endpoints[number])
         endpoints = np.array([own, info.memory_nodes.node[own]], np.int32)

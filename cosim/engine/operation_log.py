@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import OpRecords
-from cosim.engine.spilled_column import SpilledColumn
 from cosim.kernel import Columns, kernel
 from cosim.network.flows import I64
 
@@ -80,9 +79,13 @@ class OperationLog:
                 is_kept[base + ranks] = True
         self._columns = KeptOperations(jobs=jobs, numbers=numbers, is_kept=is_kept)
         self._grows = grows
-        self._files = [] if spill is None else [SpilledColumn(kind, spill) for kind in _KINDS.values()]
+        self._files: list[SpilledColumn] = []
         if spill is None:  # what is not written to costs nothing
             self._columns.put(**{name: np.empty(expected, kind) for name, kind in _KINDS.items()})
+        else:
+            from cosim.engine.spilled_column import SpilledColumn
+
+            self._files = [SpilledColumn(kind, spill) for kind in _KINDS.values()]
 
     @property
     def end_ps(self) -> int:

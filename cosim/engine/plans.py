@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from cosim.engine.folding.template import Grid, fold_plan
 from cosim.engine.programs import COLLECTIVES, Group
 from cosim.errors import AlgorithmError, WorkloadError
 from cosim.kernel import kernel
@@ -15,6 +16,9 @@ from cosim.pattern.planner import Planner
 from cosim.pattern.template import Template
 from cosim.units import NEVER
 from cosim.workload.program import Operation
+
+if TYPE_CHECKING:
+    from cosim.engine.folding.template import Grid
 
 By = str | Algorithm
 """What carries a collective: a name, or the algorithm itself; empty: as the run has it."""
@@ -76,6 +80,8 @@ class Plans:
             return plan
         key = (id(plan), group.grid)
         if key not in self._folded:
+            from cosim.engine.folding.template import fold_plan
+
             folded = fold_plan(plan, group.grid)
             assert isinstance(folded, Plan), folded  # the search for the folding has tried it
             self._folded[key] = folded

@@ -1,15 +1,38 @@
-"""What the kernel writes a job's programs from (``engine_tables.c``)."""
+"""What the kernel writes a job's programs from (``engine_tables.c``).
+
+Where no operation looks back more than ``lag`` iterations, a rank has up to ``lag + 1`` of them open: one
+begins when all but the ``lag`` before it have ended. What ends may let operations of iterations follow that
+are to begin yet, up to ``lag`` further; so there are ``2 * lag + 1`` slots, and iteration i is in slot i
+modulo that. A slot is reset when its iteration has ended, which is before anything of the next one there can
+be let follow: what could, begins later. Without lags there is one slot.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.engine.columns import NONE
-from cosim.engine.slots import Slots
 from cosim.kernel import Columns, kernel
 from cosim.network.flows import I32, I64
 from cosim.workload.operation import NO_STREAM, STORE, Operation, OpKind
 from cosim.workload.table import OperationTable
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Of a job: ``open`` iterations at once, in ``count`` slots."""
+
+    open: int
+    count: int
+
+
+def slots_of(table: OperationTable) -> Slots:
+    """What the longest lag of a job's operations needs."""
+    lag = table.longest_lag
+    return Slots(lag + 1, 2 * lag + 1)
+
 
 _KIND = {OpKind.COLLECTIVE: kernel.OP_COLLECTIVE, OpKind.SEND: kernel.OP_SEND, OpKind.RECV: kernel.OP_RECV}
 _ENDS = kernel.OP_SEND, kernel.OP_RECV, kernel.OP_REMOTE

@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from cosim.engine.folding.folding import Folding
-from cosim.engine.folding.template import Grid, representatives
-from cosim.engine.folding.translations import group_grid
+from cosim.engine.program_columns import Slots, slots_of
 from cosim.engine.records import JobInfo
-from cosim.engine.slots import Slots, slots_of
 from cosim.errors import WorkloadError
 from cosim.network.flows import I32
 from cosim.pattern.template import Collective
 from cosim.topology.graph import Topology
 from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Program
+
+if TYPE_CHECKING:
+    from cosim.engine.folding.folding import Folding
+    from cosim.engine.folding.template import Grid
 
 Naming = tuple[str, ...] | tuple[int, ...]
 """A group as all its members name it: mesh axes longer than one, in mesh order, or other explicit ranks."""
@@ -263,6 +264,8 @@ class ReadyJob:
 
 def _folded(folding: Folding, ranks: tuple[int, ...], axes: tuple[str, ...]) -> Group:
     """The group along ``axes`` of which ``ranks`` are the representatives."""
+    from cosim.engine.folding.translations import group_grid
+
     translations, whole = folding.translations, folding.whole
     members = translations.mesh.group(int(translations.representatives[ranks[0]]), axes)
     endpoints = np.ascontiguousarray(whole.endpoints[list(members)], np.int32)
@@ -271,6 +274,8 @@ def _folded(folding: Folding, ranks: tuple[int, ...], axes: tuple[str, ...]) -> 
     position = {r: k for k, r in enumerate(ranks)}
     if len(members) == len(ranks):
         return Group(ranks, position, endpoints, dims, members)
+    from cosim.engine.folding.template import representatives
+
     return Group(ranks, position, endpoints[representatives(grid)], dims, members, grid)
 
 

@@ -302,3 +302,13 @@ class Records:
     def __repr__(self) -> str:
         where = f"{self.topology.name}, network {self.network}"
         return f"<Records on {where}: {format_time(self.end_ps)} simulated>"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressInfo:
+    """Times are picoseconds; ``messages`` have arrived."""
+
+    now_ps: int
+    operations_done: int
+    operations_total: int
+    messages: int

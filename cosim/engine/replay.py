@@ -12,23 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from simpy.core import Infinity
 
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.columns import NONE
-from cosim.engine.directing import Directing, Director, JobOrder, tell
 from cosim.engine.driven import DrivenJob, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
-from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import JobInfo, Records, Slowdown
-from cosim.engine.releasing import ReleasingNetwork
-from cosim.engine.series import SeriesLog, Watched
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
 from cosim.network.changes import MOST_IN_VAIN
@@ -38,6 +34,12 @@ from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, format_rate, format_size, format_time
 from cosim.workload.program import OpKind
+
+if TYPE_CHECKING:
+    from cosim.engine.directing import Directing, Director, JobOrder
+    from cosim.engine.records import ProgressInfo
+    from cosim.engine.releasing import ReleasingNetwork
+    from cosim.engine.series import SeriesLog, Watched
 
 Release = Literal["network", "engine"]
 """Who starts flows whose dependencies resolve."""
@@ -143,9 +145,16 @@ class Replay:
         self._topology = topology
         self.network = network
         """The network itself."""
-        self._series = None if watched is None else SeriesLog(watched, network, topology.num_endpoints)
+        self._series: SeriesLog | None = None
+        if watched is not None:
+            from cosim.engine.series import SeriesLog
+
+            self._series = SeriesLog(watched, network, topology.num_endpoints)
+        self._releasing: ReleasingNetwork | None = None
         if release == "engine" or not network.describe().dependent_flows:
-            network = ReleasingNetwork(network)
+            from cosim.engine.releasing import ReleasingNetwork
+
+            network = self._releasing = ReleasingNetwork(network)
         self._network = network
         self._release: Release = release
         self._seed = seed
@@ -163,9 +172,11 @@ class Replay:
         self._jobs = self._engine.jobs
         self.driver.join(self._engine)
         self._engine.instant = self._now
-        self._directing = (
-            None if director is None else Directing(director, self._engine, self._jobs, self._count_bytes)
-        )
+        self._directing: Directing | None = None
+        if director is not None:
+            from cosim.engine.directing import Directing
+
+            self._directing = Directing(director, self._engine, self._jobs, self._count_bytes)
         kept = sum(map(_num_operations, jobs, self._kept))
         grows = any(info.driven for info in jobs)
         self._operations = OperationLog(worlds, self._kept, kept, spill, grows=grows)
@@ -246,6 +257,8 @@ class Replay:
         if self._directing is not None and order.endpoints is not None:
             self._directing.carry_out([order], self._now())
             return
+        from cosim.engine.directing import tell
+
         tell(self._engine, self._jobs[order.job], order)
         if order.channel is not None:
             self._engine.bind_anew(order.job)
@@ -384,6 +397,8 @@ class Replay:
         if self._progress is None or time.monotonic() - self._progress_at < _PROGRESS_S:
             return
         self._progress_at = time.monotonic()
+        from cosim.engine.records import ProgressInfo
+
         self._progress(
             ProgressInfo(
                 self._now(),
@@ -468,9 +483,7 @@ class Replay:
 
     def _num_advances(self) -> int:
         """How often the network itself was asked."""
-        if isinstance(self._network, ReleasingNetwork):
-            return self._network.num_advances
-        return self._engine.num_advances
+        return self._engine.num_advances if self._releasing is None else self._releasing.num_advances
 
     def _iteration_ends(self, job: ReadyJob) -> I64:
         """int64 [iterations that every rank ended] x [ranks]."""

@@ -12,7 +12,6 @@ from cosim.engine.columns import NONE, EngineColumns
 from cosim.engine.driven import MOST_CLASSES
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.plans import By
-from cosim.engine.ports import meetings_of
 from cosim.engine.program_columns import TableColumns, most_rows, source_of
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
@@ -251,6 +250,8 @@ class Tables:
         if not count:
             return
         info, columns = job.info, self.columns
+        from cosim.engine.ports import meetings_of
+
         found = meetings_of(info.workload, count)
         channel0, _ = columns.extend("channels", count)
         given = self.rank0[-1], channel0, info.workload.rendezvous

@@ -20,8 +20,6 @@
 ``progress``                         what callers are told, and a bar
 ``catalog``                          ``cosim list``
 ``prove``, ``serve``, ``translate``  the commands of these names
-``cluster_doubts``                   doubts about a cluster: groups across scale-up domains, no NVLinks,
-                                     uplinks that carried nothing
 ``cost``                             what a cluster costs and draws: dollars and watts of its GPUs, switch
                                      ports, cables and optics
 ``doubts``                           doubts about a scenario's answer: those of its parts with their places,
@@ -44,7 +42,6 @@
 ``memory``                           what the scenario's memory makes of a job: its loads and stores timed,
                                      and who serves them
 ``open``                             ``cosim.open``: a run that SimPy's processes take part in
-``place``                            errors get the place in the scenario that led to them
 ``prepare``, ``prepared_state``      ``cosim.prepare``: a scenario made once, run at any values of a few
                                      settings; what such runs begin in
 ``profiles``                         each distinct job run alone, for whoever schedules them
@@ -56,8 +53,6 @@
                                      says
 ``sizes``                            how large a scenario would be: what needs more memory than there is, or
                                      hours, is refused beforehand
-``too_fast``                         collectives that came out faster than links can be, though nobody
-                                     proved that they move their data
 ``traffic``                          the traffic that a scenario says, as a capture of it would have it
 ``watch``                            what a scenario's ``record`` asks a network for over time: links, jobs
                                      and pairs of endpoints by name

@@ -9,7 +9,6 @@ import numpy as np
 
 from cosim.answers import check_answer, misfit
 from cosim.cluster.arrange import Request, arrange, seats
-from cosim.cluster.locality import domains
 from cosim.cluster.pace import pace
 from cosim.context import Context
 from cosim.doubts import Doubt
@@ -19,12 +18,12 @@ from cosim.experiment.doubts import doubts_before
 from cosim.experiment.events import check_can_change, with_changes, with_slowdowns
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.memory import with_memory
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
-from cosim.network.made import made_network
+from cosim.network.named import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
+from cosim.plugin_file import at
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER
@@ -180,7 +179,7 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bo
     """Every job of the scenario on its endpoints, those of a count one by one."""
     job_requests = list(_job_requests(scenario, made))
     asked = [scenario.jobs[requested.number] for requested in job_requests]
-    near = domains(topology) if any(job.placement.needs_domains for job in asked) else ()
+    near = _domains(topology, asked)
     placed = arrange(
         [
             Request(requested.name, requested.workload.world_size, job.placement, requested.workload.mesh)
@@ -216,6 +215,15 @@ def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bo
     return tuple(jobs)
 
 
+def _domains(topology: Topology, jobs: Sequence[Job]) -> tuple[I32, ...]:
+    """What is near each other, where a job's placement goes by it."""
+    if not any(job.placement.needs_domains for job in jobs):
+        return ()
+    from cosim.cluster.locality import domains
+
+    return domains(topology)
+
+
 def job_at(
     scenario: Scenario,
     topology: Topology,
@@ -241,7 +249,7 @@ def job_at(
     _check_lag(requested.workload, job.iterations)
     world = requested.workload.world_size
     if endpoints is None:
-        near = domains(topology) if job.placement.needs_domains else ()
+        near = _domains(topology, [job])
         request = Request(requested.name, world, job.placement)
         size, context = topology.num_endpoints, scenario.context
         found = seats(request, free, size, 1, domains=near, context=context)

@@ -8,14 +8,11 @@ from dataclasses import replace
 from cosim.cluster.pace import JobPace
 from cosim.engine.records import JobInfo
 from cosim.errors import ScenarioError
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.faults.event import Event
-from cosim.faults.failures import Failures
-from cosim.faults.links import EventsOfLinks, parts_of
-from cosim.faults.ranks import EventsOfRanks, ranks_of
 from cosim.faults.training import Lifetime, live
 from cosim.network.simulator import NetworkSimulator
+from cosim.plugin_file import at
 from cosim.registry import nearest
 from cosim.topology.changes import LinkChanges
 from cosim.topology.graph import Topology
@@ -30,14 +27,15 @@ def with_changes(scenario: Scenario, topology: Topology) -> Topology:
     TopologyError
         An event of what is not there; names a near one.
     """
-    found = []
-    for number, event in enumerate(scenario.events):
-        if event.rank is None:
-            key = "node" if event.node else "link"
-            with at(scenario.locate("events", number, key)):
-                found.append((number, event, parts_of(event, topology)))
-    if not found:
+    events = [(number, event) for number, event in enumerate(scenario.events) if event.rank is None]
+    if not events:
         return topology
+    from cosim.faults.links import EventsOfLinks, parts_of
+
+    found = []
+    for number, event in events:
+        with at(scenario.locate("events", number, "node" if event.node else "link")):
+            found.append((number, event, parts_of(event, topology)))
     changes = EventsOfLinks(topology, found, scenario.seed)
     return replace(topology, changes=LinkChanges(changes, scenario.detection))
 
@@ -107,6 +105,8 @@ def events_of_ranks(scenario: Scenario, jobs: Sequence[JobInfo]) -> _Found:
             if event.job and event.job not in names:
                 raise ScenarioError(f"there is no job {event.job!r}{nearest(event.job, names)}")
             which = names.index(event.job) if event.job else 0
+        from cosim.faults.ranks import ranks_of
+
         with at(scenario.locate("events", number, "rank")):
             ranks = ranks_of(event, jobs[which].workload.world_size)
         found.setdefault(which, []).append((number, event, ranks))
@@ -125,6 +125,8 @@ def with_slowdowns(scenario: Scenario, jobs: Sequence[JobInfo]) -> tuple[JobInfo
     for which, events in events_of_ranks(scenario, jobs).items():
         slow = [one for one in events if one[1].slow is not None]
         if slow:
+            from cosim.faults.ranks import EventsOfRanks
+
             slowdowns = EventsOfRanks(slow, scenario.seed)
             made[which] = replace(
                 jobs[which], pace=jobs[which].pace or JobPace(0, 0, ()), slowdowns=slowdowns
@@ -141,6 +143,8 @@ def lifetimes(
     found = {}
     for number, (job, training, iteration) in enumerate(zip(jobs, asked, iterations, strict=True)):
         if training is not None and iteration:
+            from cosim.faults.failures import Failures
+
             fails = [one for one in events.get(number, []) if one[1].fails]
             failures = Failures(fails, scenario.seed, training.lasts)
             found[job.name] = live(training, iteration, failures, failures.mtbf_ps())

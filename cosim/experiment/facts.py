@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.errors import InputError
 from cosim.experiment.build import Built, Made, build
-from cosim.experiment.cost import ClusterCost, CostTable, cost_of, read_table
 from cosim.experiment.scenario import Scenario
 from cosim.results.measures import MEASURES, Alone
 from cosim.results.quantities import QUANTITIES, DesignFacts, check_quantity, quantity_of
 from cosim.results.summary import Summary
 from cosim.topology.graph import Topology
 from cosim.workload.contract import WorkloadSpec
+
+if TYPE_CHECKING:
+    from cosim.experiment.cost import ClusterCost, CostTable
 
 
 def measured(
@@ -52,6 +54,8 @@ def measured(
         if name:
             found[name] = MEASURES[name].of(summary, alone or {})
     wanted = {fact for name in names if name not in MEASURES for fact in QUANTITIES[name].facts}
+    from cosim.experiment.cost import read_table
+
     facts = FactFinder(wanted, read_table(cost)).of(scenario) if wanted else DesignFacts()
     return {name: quantity_of(name, facts, found) for name in names}
 
@@ -90,6 +94,8 @@ class FactFinder:
         """
         if not self._wanted:
             return DesignFacts()
+        from cosim.experiment.cost import ClusterCost, cost_of
+
         cost = ClusterCost(0.0, 0.0)
         if self._wanted & {"price", "power"}:
             gpus = [job.runs_on(scenario.context) for job in scenario.jobs]

@@ -18,7 +18,7 @@ from cosim.experiment.run import run
 from cosim.experiment.scenario import Job, Scenario
 from cosim.pattern.template import Collective
 from cosim.topology.contract import TopologySpec
-from cosim.topology.fabrics import FABRICS, FabricCosts
+from cosim.topology.host_shape import FABRICS, FabricCosts
 from cosim.topology.scale_up import host_shape
 from cosim.units import PS_PER_S, PS_PER_US, format_size, format_time
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from cosim.engine.folding.find import find_folding
-from cosim.engine.folding.folding import Folding
+from typing import TYPE_CHECKING
+
 from cosim.engine.records import JobInfo
 from cosim.errors import ScenarioError
 from cosim.experiment.build import Built
 from cosim.experiment.scenario import Scenario
+
+if TYPE_CHECKING:
+    from cosim.engine.folding.folding import Folding
 
 AUTO_RANKS = 256
 """``fold: auto`` looks at jobs with more ranks than this; smaller ones are fast as they are."""
@@ -36,6 +39,8 @@ def fold(
         reasons = ("record asks for queues or rates, which are those of every link and rank",)
     elif not messages:
         network = built.network.describe()
+        from cosim.engine.folding.find import find_folding
+
         found, reasons = find_folding(
             built.topology, network, built.jobs, built.planner, only_if_cheaper=not always
         )

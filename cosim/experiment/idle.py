@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from cosim.cluster.arrivals import Regular
 from cosim.context import Context
 from cosim.engine.records import JobInfo
 from cosim.errors import AlgorithmError, Location
-from cosim.experiment.drawn import draws
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.settings import parse_path
 from cosim.files.located_yaml import Key, show_path
@@ -129,8 +127,11 @@ def _over_time(scenario: Scenario, jobs: Sequence[JobInfo]) -> Iterator[_Found]:
     """Arrivals of one job, and slower or uneven computations where nothing is computed."""
     made = {info.name: info for info in jobs}
     for number, job in enumerate(scenario.jobs):
-        if job.count == 1 and isinstance(job.arrival, Regular):
-            yield ("jobs", number, "arrival"), "there is one such job, and the first starts at once"
+        if job.count == 1 and job.arrival is not None:
+            from cosim.cluster.arrivals import Regular
+
+            if isinstance(job.arrival, Regular):
+                yield ("jobs", number, "arrival"), "there is one such job, and the first starts at once"
         workload = made[job.names()[0]].workload
         for key in ("jitter", "stragglers"):
             if getattr(job, key) and not _computing(workload):
@@ -194,6 +195,8 @@ def _link_shares(scenario: Scenario) -> Iterator[_Found]:
 def _seed(scenario: Scenario) -> Iterator[_Found]:
     if "seed" not in scenario.model_fields_set:
         return
+    from cosim.experiment.drawn import draws
+
     if not draws(scenario):
         yield ("seed",), "nothing in this scenario draws from it"
 

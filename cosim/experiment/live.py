@@ -7,13 +7,13 @@ from collections.abc import Callable
 from simpy.events import Event
 
 from cosim.context import Context
-from cosim.engine.progress import ProgressInfo
+from cosim.engine.records import ProgressInfo
 from cosim.errors import WorkloadError
 from cosim.experiment.build import Built
 from cosim.experiment.open import simulation
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run
+from cosim.plugin_file import at
 from cosim.processes.contract import Driver
 from cosim.processes.simulation import Proc, Simulation
 from cosim.processes.work import DrivenRanks

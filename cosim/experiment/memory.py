@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.accesses import ReachedMemory
 from cosim.engine.records import JobInfo, MemoryNodes
 from cosim.errors import InputError, ScenarioError
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
 from cosim.memory.contract import I32, MemorySpec
+from cosim.plugin_file import at
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.program import Workload
 from cosim.workload.table import TablePrograms
+
+if TYPE_CHECKING:
+    from cosim.engine.accesses import ReachedMemory
 
 
 def with_memory(scenario: Scenario, topology: Topology, jobs: tuple[JobInfo, ...]) -> tuple[JobInfo, ...]:
@@ -66,6 +68,8 @@ def remote_memory(scenario: Scenario, topology: Topology) -> ReachedMemory | Non
     if memory is None:
         return None
     nodes = _nodes(memory, topology)
+    from cosim.engine.accesses import ReachedMemory
+
     return ReachedMemory(
         _devices(memory, topology) if nodes is None else None, nodes, partial(_access_ps, memory)
     )

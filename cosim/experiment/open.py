@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.engine.progress import ProgressInfo
-from cosim.engine.records import I32, JobInfo
+from cosim.engine.records import I32, JobInfo, ProgressInfo
 from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at

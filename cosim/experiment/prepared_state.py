@@ -28,7 +28,7 @@ from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.fair_share import FairShareNetwork
-from cosim.network.made import made_network
+from cosim.network.named import made_network
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.registry import nearest
 from cosim.results.summary import iteration_times, settled

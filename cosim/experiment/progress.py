@@ -11,8 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from cosim.files.folder import PROGRESS_FILE
-
 if TYPE_CHECKING:
     import rich.progress
     from rich.console import Console
@@ -40,6 +38,8 @@ OnProgress = Callable[[RunProgress], object]
 @contextmanager
 def told_in(folder: Path, progress: OnProgress | None) -> Iterator[OnProgress]:
     """Say it also in a file of a folder that is held, about every second, for who looks on from elsewhere."""
+    from cosim.files.folder import PROGRESS_FILE
+
     file, at = folder / PROGRESS_FILE, 0.0
 
     def told(info: RunProgress) -> None:

@@ -5,34 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, overload
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, overload
 
 from cosim.errors import InputError
-from cosim.experiment.executors.contract import Executor
-from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.progress import OnProgress
-from cosim.experiment.resume import load_unfinished
-from cosim.experiment.scenario import Scenario, from_document
+from cosim.experiment.scenario import Scenario, from_document, is_sweep
 from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run, run_scenario
 from cosim.experiment.sizes import allowing_large
-from cosim.experiment.sweep import Sweep, is_sweep, refuse_design, sweep_from
-from cosim.files.located_yaml import Document, parse, parse_value, read
+from cosim.files.located_yaml import Document, parse, read
 from cosim.plugin_file import plugin_errors
-from cosim.registry import Named
-from cosim.spec import Spec
-from cosim.written import plain
 
 if TYPE_CHECKING:
+    from cosim.experiment.executors.contract import Executor
     from cosim.experiment.networks import Networks, Vary
+    from cosim.experiment.sweep import Sweep
     from cosim.results.networks import NetworkComparison
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
-Source = Scenario | Sweep | Mapping[str, Any] | str | Path
-"""A scenario or a sweep: made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
+    Source = Scenario | Sweep | Mapping[str, Any] | str | Path
+    """Made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
+
 
 _BESIDE = frozenset({"alone", "open_loop", "what_matters", "messages", "figure"})
 """What is computed beside one run, or kept of it."""
@@ -232,12 +226,15 @@ def run(
     }
     if resume is not None:
         _refuse("resume, which goes on as the run began", given, _BESIDE)
+        from cosim.experiment.resume import load_unfinished
+
         scenario, out = load_unfinished(resume), resume
     elif source is None:
         raise InputError("give a scenario or a sweep, or resume with the folder of a run that broke off")
     else:
         scenario_or_sweep = read_source(source, set)
-        if isinstance(scenario_or_sweep, Sweep):
+        if not isinstance(scenario_or_sweep, Scenario):
+            from cosim.experiment.executors.contract import read_executor
             from cosim.experiment.trials import run_sweep
 
             _refuse("a sweep", given, given.keys() - {"networks", "vary", "engine", *_BESIDE} | {"figure"})
@@ -352,18 +349,21 @@ def sweep(
     >>> done.order((), "iteration")  # best first
     ('160Gbps', '80Gbps')
     """
+    from cosim.experiment.executors.contract import read_executor
     from cosim.experiment.trials import run_sweep
 
     own = {"seeds": seeds, "measures": None if measures is None else [*measures]}
     own = {name: value for name, value in own.items() if value is not None}
     read_in = read_source(source, set)
-    if isinstance(read_in, Sweep):
+    if not isinstance(read_in, Scenario):
         if axes is not None:
             raise InputError(f"axes don't go with a sweep, which has its own: {', '.join(read_in.axes)}")
         chosen = read_in.with_settings(own) if own else read_in
     else:
         if not axes:
             raise InputError("a scenario needs axes to be a sweep", hint='{"rate": {"topology.rate": [...]}}')
+        from cosim.experiment.sweep import Sweep, sweep_from
+
         document = Document("sweep", {"scenario": read_in, "axes": dict(axes), **own})
         chosen = sweep_from(document, read_in.base, read_in.name, kind=Sweep)
     with allowing_large(allow_large):
@@ -386,9 +386,11 @@ def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
     ScenarioError
         Each mistake, with its place.
     """
-    if isinstance(source, Scenario | Sweep):
+    if isinstance(source, Scenario):
         return source.with_settings(changes) if changes else source
     if isinstance(source, Mapping):
+        from cosim.written import plain
+
         document, base, name = Document("scenario", plain(source, keep=True)), Path(), "scenario"
     elif isinstance(source, str) and "\n" in source:
         document, base, name = parse(source, "scenario"), Path(), "scenario"
@@ -396,41 +398,19 @@ def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
         path = Path(source)
         document, base, name = read(path), path.parent, path.stem
     else:
-        raise InputError(
-            f"a {type(source).__name__} is no scenario: give a file, YAML text, Scenario or Sweep"
-        )
+        from cosim.experiment.sweep import Sweep
+
+        if not isinstance(source, Sweep):
+            raise InputError(
+                f"a {type(source).__name__} is no scenario: give a file, YAML text, Scenario or Sweep"
+            )
+        return source.with_settings(changes) if changes else source
     if is_sweep(document):
+        from cosim.experiment.sweep import Sweep, refuse_design, sweep_from
+
         refuse_design(document)
         return sweep_from(document, base, name, changes, kind=Sweep)
     return from_document(document, base, name, changes)
-
-
-def read_executor(given: Executor | Mapping[str, Any] | str | None) -> Executor | None:
-    """The executor that is meant: an object, a mapping, a name, ``NAME://ADDRESS``, or any of them as YAML.
-
-    Raises
-    ------
-    InputError
-        A mistake in it.
-    """
-    if given is None or isinstance(given, Executor):
-        return given
-    value: Any = dict(given) if isinstance(given, Mapping) else given
-    if isinstance(given, str):
-        kind, slashes, address = given.partition("://")
-        named = bool(slashes) and kind.isidentifier()
-        value = {"kind": kind, "address": address} if named else parse_value(given)
-    document = Document("executor", {"executor": value})
-    try:
-        return _ExecutorGiven.model_validate(document.value).executor
-    except ValidationError as error:
-        raise scenario_error(error, _ExecutorGiven, document) from None
-
-
-class _ExecutorGiven(Spec):
-    """An executor that was given beside a sweep"""
-
-    executor: Annotated[Executor, Named("cosim.executors")]
 
 
 def _refuse(what: str, given: Mapping[str, object], takes: AbstractSet[str]) -> None:

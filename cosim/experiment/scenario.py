@@ -26,14 +26,12 @@ from pydantic import (
 )
 
 from cosim.cluster.aligned import Aligned
-from cosim.cluster.contract import Arrival, Placement
+from cosim.cluster.contract import Arrival, Placement, Queue
 from cosim.cluster.pace import Stragglers
-from cosim.cluster.queue import Queue
 from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
 from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
-from cosim.experiment.mistakes import scenario_error
 from cosim.faults.event import Event
 from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
@@ -49,7 +47,6 @@ from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import Workload
-from cosim.written import plain
 
 _MOST_JOBS = 1 << 12
 """Flow keys have 12 bits for a job."""
@@ -297,6 +294,8 @@ class Scenario(Spec):
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
         if self._document is not None:
             return self._document.value
+        from cosim.written import plain
+
         return plain(self)
 
     def locate(self, *path: str | int) -> Location | None:
@@ -305,6 +304,8 @@ class Scenario(Spec):
 
     def with_settings(self, changes: Mapping[str, Any] | Iterable[str]) -> Scenario:
         """A copy with ``{"jobs[0].iterations": 5}`` or ``["jobs[0].iterations=5"]`` set."""
+        from cosim.written import plain
+
         if self._document is None:
             document = located_yaml.Document("", plain(self, keep=True))
         else:
@@ -392,6 +393,11 @@ def loads(
     return from_document(located_yaml.parse(text, name), Path(base), name, set)
 
 
+def is_sweep(document: located_yaml.Document) -> bool:
+    """Whether a YAML file is a sweep of scenarios."""
+    return isinstance(document.value, dict) and "axes" in document.value
+
+
 def from_document(
     document: located_yaml.Document,
     base: Path,
@@ -418,6 +424,8 @@ def _validate(document: located_yaml.Document, base: Path, name: str) -> Scenari
     try:
         scenario = Scenario.model_validate(value, context={"folder": base})
     except ValidationError as error:
+        from cosim.experiment.mistakes import scenario_error
+
         raise scenario_error(error, Scenario, document) from None
     if not scenario.name:
         scenario = scenario.model_copy(update={"name": name})

@@ -13,7 +13,6 @@ from typing import Any
 from cosim.errors import Location, ScenarioError
 from cosim.files.located_yaml import Document, Key, KeyPath, parse_value, show_path
 from cosim.plugin_file import PLUGIN, is_file_class
-from cosim.written import plain
 
 SHORT_KEYS: dict[Key, str] = {
     "topology": "kind",
@@ -88,6 +87,8 @@ def apply(document: Document, changes: Changes) -> None:
 
 def copied(document: Document) -> Document:
     """One that can be changed by itself."""
+    from cosim.written import plain
+
     value = plain(document.value, keep=True)
     return Document(document.file, value, dict(document.lines), dict(document.settings))
 

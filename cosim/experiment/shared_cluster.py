@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cosim.cluster.arrange import Request, seats
 from cosim.cluster.contract import I32
-from cosim.cluster.locality import domains
-from cosim.cluster.sharing import Cluster, Submitted
 from cosim.errors import ScenarioError
 from cosim.experiment.build import Built
-from cosim.experiment.place import at
-from cosim.experiment.profiles import profiles
 from cosim.experiment.scenario import Scenario
+from cosim.plugin_file import at
 from cosim.topology.graph import I64
-from cosim.topology.pinned import PinnedPaths
 from cosim.topology.scale_up import host_domains
+
+if TYPE_CHECKING:
+    from cosim.cluster.sharing import Cluster
 
 
 def shared_cluster(scenario: Scenario, built: Built) -> tuple[Built, Cluster | None]:
@@ -33,10 +33,16 @@ def shared_cluster(scenario: Scenario, built: Built) -> tuple[Built, Cluster | N
     if scheduler is None and queue is None:
         return built, None
     check_scheduler(scenario, built)
+    from cosim.experiment.profiles import profiles
+
     known = profiles(scenario, built) if scheduler is not None else [None] * len(built.jobs)
     if scheduler is not None and scheduler.pins_paths:
+        from cosim.topology.pinned import PinnedPaths
+
         routed = replace(built.topology, routing=PinnedPaths(built.topology.routing))
         built = replace(built, topology=routed)
+    from cosim.cluster.sharing import Cluster, Submitted
+
     jobs = [
         Submitted(job.name, job.endpoints, profile, job.priority)
         for job, profile in zip(built.jobs, known, strict=True)
@@ -88,7 +94,11 @@ class PossiblePlacements:
 
     @cached_property
     def _domains(self) -> tuple[I32, ...]:
-        return domains(self._topology) if self._near else ()
+        if not self._near:
+            return ()
+        from cosim.cluster.locality import domains
+
+        return domains(self._topology)
 
     @cached_property
     def _scale_up(self) -> I64 | None:

@@ -19,8 +19,8 @@ from cosim.units import format_time
 if TYPE_CHECKING:
     from cosim.cluster.sharing import Cluster
     from cosim.doubts import Doubt
-    from cosim.engine.progress import ProgressInfo
-    from cosim.engine.records import JobInfo, Records
+    from cosim.engine.records import JobInfo, ProgressInfo, Records
+    from cosim.engine.series import Watched
     from cosim.experiment.build import Built
     from cosim.experiment.engines import EngineName
     from cosim.experiment.scenario import Scenario
@@ -376,10 +376,8 @@ def simulate(
     """
     from cosim.experiment.engines import engine_for
     from cosim.experiment.fold import fold
-    from cosim.experiment.place import at
-    from cosim.experiment.shared_cluster import shared_cluster
-    from cosim.network.made import check_described
-    from cosim.results.scheduling import scheduling
+    from cosim.network.named import check_described
+    from cosim.plugin_file import at
 
     messages = messages or scenario.record.messages is not False
     check_jobs(scenario)
@@ -393,33 +391,40 @@ def simulate(
     ):
         with at(scenario.locate("network")):
             check_described(built.network)
-        built, cluster = shared_cluster(scenario, built)
+        cluster: Cluster | None = None
+        if scenario.scheduler is not None or scenario.queue is not None:
+            from cosim.experiment.shared_cluster import shared_cluster
+
+            built, cluster = shared_cluster(scenario, built)
         chosen = engine_for(engine)
         if scenario.has_processes:
             return _live(scenario, built, chosen, messages, progress)
         whole = cluster is not None or chosen == "reference"
         jobs, folding = (built.jobs, ()) if whole else fold(scenario, built, messages=messages)
         records = _replay(scenario, built, jobs, cluster, messages, progress, chosen)
-    if cluster is not None:
-        records.info["scheduling"] = scheduling(cluster)
     records.info["folding"] = folding
     said = []
     if cluster is not None:
+        from cosim.results.scheduling import scheduling
+
+        records.info["scheduling"] = scheduling(cluster)
         said = [f"{scenario.locate('scheduler') or scenario.name}: {one}" for one in cluster.warnings]
     return finished(scenario, built, records, said)
 
 
 def finished(scenario: Scenario, built: Built, records: Records, said: Sequence[str] = ()) -> Run:
     """The run that records are of."""
-    from cosim.experiment.doubts import doubts_after
+    from cosim.experiment.doubts import doubts_after, too_fast
     from cosim.experiment.events import lifetimes, too_late
-    from cosim.experiment.too_fast import too_fast
-    from cosim.experiment.watch import coarser
     from cosim.results.summary import mean_iterations
 
     records.info.setdefault("folding", ())
     records.info["training"] = lifetimes(scenario, built.jobs, mean_iterations(records)[: len(built.jobs)])
-    warnings = [*built.warnings, *unchecked(scenario, built.planner), *coarser(scenario, records), *said]
+    warnings = [*built.warnings, *unchecked(scenario, built.planner), *said]
+    if records.series is not None:
+        from cosim.experiment.watch import coarser
+
+        warnings += coarser(scenario, records)
     if not records.interrupted:
         warnings += too_late(scenario, records.end_ps)
     doubts = (*built.doubts, *too_fast(scenario, built.planner, records), *doubts_after(records))
@@ -482,13 +487,16 @@ def _replay(
 ) -> Records:
     """Replay jobs on what was built, as the scenario says."""
     from cosim.experiment.engines import plain
-    from cosim.experiment.place import at
     from cosim.experiment.sizes import check_run
-    from cosim.experiment.watch import watched
+    from cosim.plugin_file import at
 
     check_run(jobs)
-    looked_at = watched(scenario, built)
     record = scenario.record
+    looked_at: Watched | None = None
+    if record.queues or record.rates:
+        from cosim.experiment.watch import watched
+
+        looked_at = watched(scenario, built)
     network = built.network
     if engine == "reference":
         from cosim.engine.reference.replay import replay_reference as replay

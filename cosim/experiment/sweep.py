@@ -40,7 +40,6 @@ from cosim.errors import InputError, ScenarioError
 from cosim.experiment import settings
 from cosim.experiment.cost import CostTable, read_cost
 from cosim.experiment.executors.contract import Executor
-from cosim.experiment.mistakes import scenario_error
 from cosim.experiment.scenario import Scenario, from_document
 from cosim.experiment.settings import Changes
 from cosim.files import located_yaml
@@ -340,11 +339,6 @@ def _label(value: Any) -> str:
     return str(value)
 
 
-def is_sweep(document: located_yaml.Document) -> bool:
-    """Whether a YAML file is a sweep."""
-    return isinstance(document.value, dict) and "axes" in document.value
-
-
 def refuse_design(document: located_yaml.Document) -> None:
     """Refuse what says what it looks for.
 
@@ -376,6 +370,8 @@ def sweep_from(
     try:
         sweep = kind.model_validate(document.value, context={"folder": base})
     except ValidationError as error:
+        from cosim.experiment.mistakes import scenario_error
+
         raise scenario_error(error, kind, document) from None
     if not sweep.name:
         sweep = sweep.model_copy(update={"name": name})

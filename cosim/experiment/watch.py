@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.engine.records import I64, Records
-from cosim.engine.series import MOST_SERIES, Watched
 from cosim.errors import ScenarioError, TopologyError
 from cosim.experiment.build import Built
-from cosim.experiment.place import at
 from cosim.experiment.scenario import Scenario
-from cosim.faults.links import links_between
 from cosim.network.simulator import NetworkSimulator
+from cosim.plugin_file import at
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.units import format_time
+
+if TYPE_CHECKING:
+    from cosim.engine.series import Watched
 
 
 def watched(scenario: Scenario, built: Built) -> Watched | None:
@@ -32,6 +34,8 @@ def watched(scenario: Scenario, built: Built) -> Watched | None:
         return None
     _check_network(scenario, built.network)
     with at(scenario.locate("record", "queues"), TopologyError):
+        from cosim.faults.links import links_between
+
         parts = [part for name in record.queues for part in links_between(topology, name)]
     links = np.unique(np.array([link for part in parts for link in part], np.int64))
     with at(scenario.locate("record", "queues")):
@@ -41,6 +45,8 @@ def watched(scenario: Scenario, built: Built) -> Watched | None:
     pairs = _pairs(scenario, topology, jobs)
     ends = [f"{topology.node_names[src]} -> {topology.node_names[dst]}" for src, dst in pairs.tolist()]
     names = (*(jobs[k] for k in chosen), *ends)
+    from cosim.engine.series import MOST_SERIES, Watched
+
     found = Watched(record.every, links, np.array(chosen, np.int64), pairs, names)
     if found.num_series > MOST_SERIES:
         raise ScenarioError(
@@ -76,6 +82,8 @@ def _check_network(scenario: Scenario, network: NetworkSimulator) -> None:
 
 def _pairs(scenario: Scenario, topology: Topology, jobs: list[str]) -> I64:
     """Endpoints that send and receive, of what is asked for and no job's name: int64[k, 2]."""
+    from cosim.engine.series import MOST_SERIES
+
     names = topology.node_names[: topology.num_endpoints]
     pairs: dict[tuple[int, int], None] = {}
     place = scenario.locate("record", "rates")

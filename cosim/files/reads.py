@@ -21,8 +21,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from cosim.files.folder import MANIFEST, SWAP
-
 _WRITES = os.O_WRONLY | os.O_RDWR
 _YOUNG_NS = 2 * 10**9
 """A file that has changed since then may change again without another time: clocks of file systems tick."""
@@ -87,6 +85,8 @@ class Reads:
         return any(max(about.st_mtime, about.st_ctime) > time_s for about in found)
 
     def _files(self) -> set[Path]:
+        from cosim.files.folder import MANIFEST, SWAP
+
         files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.own}
         ours = {path for path in files if path.suffix in _CACHES or path.name in (MANIFEST, SWAP)}
         return {path for path in files - ours if not _is_installed(path)}

@@ -10,7 +10,6 @@ from io import FileIO
 from pathlib import Path
 
 from cosim.errors import InputError, Location, WorkloadError
-from cosim.files.whole import whole_file
 
 MOST_RANKS = (1 << 19) - 1
 """Flow keys have 19 bits for a rank."""
@@ -157,6 +156,8 @@ def write_text(path: Path, text: str) -> Path:
         It can't be written.
     """
     try:
+        from cosim.files.whole import whole_file
+
         with whole_file(path) as part:
             part.write_text(text, "utf-8", "backslashreplace")
     except OSError as problem:

@@ -11,7 +11,6 @@
 ``issuer``           operations as the host issues them; ``stage``: Megatron-LM's order of them
 ``activations``      activations that wait for backward in remote memory, as Transformer Engine's offload to
                      the CPU has them
-``build_training``   layers on stages made a workload: one program for each stage
 ``offload``          training whose parameters, gradients or optimizer states live in remote memory
 ``preset_settings``  a workload beside its preset: which settings are the preset's, which another, and what
                      that costs

@@ -21,7 +21,7 @@ from cosim.models.catalogue.assemble import ShardedStage
 from cosim.models.job import ModelJob
 from cosim.models.offload import OffloadedStage
 from cosim.models.parts import Layer
-from cosim.models.passes import Pass
+from cosim.models.schedule import Pass
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Timer, Training
 from cosim.workload.operation import LOAD, STORE

@@ -10,7 +10,6 @@ from cosim.gpu.gpus import DType
 from cosim.models.catalogue.cut import Attention, Dispatcher, Graphed, Linear, Recipe
 from cosim.models.contract import Framework
 from cosim.models.schedule import PARTED
-from cosim.models.stalls import seen
 from cosim.spec import Spec, TimePs
 from cosim.units import PS_PER_MS, PS_PER_S
 
@@ -146,7 +145,6 @@ class Megatron(MegatronSettings, Framework):
     def check(self, workload: ModelWorkload, model: TransformerModel) -> None:
         """Refuse rounds that aren't whole, and what local layers don't have."""
         from cosim.models.catalogue.fits import divides
-        from cosim.models.megatron.check import fits_local
 
         if workload.parallel.schedule in PARTED:
             raise ValueError(
@@ -157,6 +155,8 @@ class Megatron(MegatronSettings, Framework):
             divides("micro-batches", workload.micro_batches, "pp", workload.parallel.pp)
         self._check_recipes(workload)
         if self.transformer_impl == "local":
+            from cosim.models.megatron.check import fits_local
+
             fits_local(workload, model)
 
     def _check_recipes(self, workload: ModelWorkload) -> None:
@@ -317,6 +317,8 @@ class PyTorch(Framework):
         """
         if not self.stalls or ranks == 1:
             return 1.0
+        from cosim.models.stalls import seen
+
         return 1 + self.stalls * seen(programs(), self.stall_length) * (ranks - 1)
 
     def job(self, workload: ModelWorkload, model: TransformerModel) -> ModelJob:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.models.parts import Exchange, Layer, Piece
-from cosim.models.passes import Pass
-from cosim.models.schedule import part_of, where
+from cosim.models.schedule import Pass, part_of, where
 from cosim.models.training import Timer, Training
 from cosim.workload.program import COMPUTE_STREAM, CPU_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 

@@ -26,7 +26,7 @@ from cosim.gpu.kernels import memory
 from cosim.models.catalogue.memory import Memory
 from cosim.models.job import ModelJob
 from cosim.models.parts import Layer, Piece
-from cosim.models.passes import Pass
+from cosim.models.schedule import Pass
 from cosim.models.stage import STATE_BYTES, StageBuilder
 from cosim.models.training import GRADIENTS, OPTIMIZER, PARAMETERS, Timer, Training
 from cosim.spec import Spec

@@ -11,10 +11,34 @@ but every micro-batch goes through one before any goes through the next (breadth
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from cosim.models.passes import Pass, in_rounds
-from cosim.models.zero_bubble import dualpipev, interleaved_zero_bubble, zbv
+Part = Literal["whole", "inputs", "weights"]
+"""Of a backward pass: all of it, gradients of what came in, or those of the weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A micro-batch's way through one chunk of a stage's layers."""
+
+    forward: bool
+    micro_batch: int
+    chunk: int = 0
+    part: Part = "whole"
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing of the micro-batch is needed by the chunk any more."""
+        return not self.forward and self.part != "inputs"
+
+
+def in_rounds(forward: bool, number: int, together: int, chunks: int, *, part: Part = "whole") -> Pass:
+    """The number-th pass: ``together`` micro-batches through a chunk, then the same through the next."""
+    turn, place = divmod(number, together * chunks)
+    chunk, offset = divmod(place, together)
+    return Pass(forward, turn * together + offset, chunk if forward else chunks - 1 - chunk, part)
+
 
 ScheduleName = Literal[
     "gpipe", "1f1b", "interleaved", "looped_bfs", "interleaved_zero_bubble", "zbv", "dualpipev"
@@ -72,6 +96,8 @@ def passes(
             [Pass(False, number) for number in range(micro_batches)],
             min(stages - stage - 1, micro_batches),
         )
+    from cosim.models.zero_bubble import dualpipev, interleaved_zero_bubble, zbv
+
     if schedule == "zbv":
         return zbv(stage, stages, micro_batches)
     if schedule == "dualpipev":

@@ -23,8 +23,7 @@ from collections.abc import Sequence
 from cosim.gpu.kernels import memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer, TimedPiece
 from cosim.models.parts import Exchange, Layer, Piece, merged, overlapped
-from cosim.models.passes import Pass
-from cosim.models.schedule import paired, passes
+from cosim.models.schedule import Pass, paired, passes
 from cosim.models.training import Timer, Training
 from cosim.workload.program import (
     COMM_STREAM,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from cosim.models.passes import Part, Pass, in_rounds
+from cosim.models.schedule import Part, Pass, in_rounds
 
 
 def interleaved_zero_bubble(

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from cosim.kernel import Columns, kernel, record
 from cosim.network.changes import ChangeList
 from cosim.network.compiled import CompiledNetwork, LinkNumber
-from cosim.network.drains import DrainHeap
+from cosim.network.core import DrainHeap
 from cosim.network.flows import I32, I64
 from cosim.topology.graph import F64, Topology
 from cosim.units import PS_PER_NS

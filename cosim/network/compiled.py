@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.kernel import Columns, kernel
-from cosim.network.calendar import make_calendar
-from cosim.network.changes import ChangeList, ChangeTable
-from cosim.network.core import Core, Reported
-from cosim.network.detours import Detours
-from cosim.network.drains import DrainHeap
+from cosim.network.changes import ChangeList, ChangeTable, Detours
+from cosim.network.core import Core, DrainHeap, Reported, make_calendar
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import FlowStore

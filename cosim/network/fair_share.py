@@ -34,10 +34,9 @@ from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
 from cosim.network.balancing.session import Balancing
 from cosim.network.changes import ChangeList
-from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import OF_CHANGES, CompiledNetwork, LinkNumber
 from cosim.network.contract import NetworkSpec
-from cosim.network.drains import DrainHeap
+from cosim.network.core import ChannelNumbers, DrainHeap
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.simulator import NetworkSimulator, NetworkStatistics, RateSample
 from cosim.topology.graph import Topology

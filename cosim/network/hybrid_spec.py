@@ -15,8 +15,7 @@ from cosim.network.compiled_hybrid import CompiledHybridNetwork
 from cosim.network.contract import NetworkSpec
 from cosim.network.flows import I32
 from cosim.network.hybrid import HybridNetwork
-from cosim.network.made import made_network
-from cosim.network.named import ELSEWHERE, NetworkName
+from cosim.network.named import ELSEWHERE, NetworkName, made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.plugin_file import PLUGIN
 from cosim.topology.graph import Topology

@@ -101,6 +101,7 @@ class FlowStore:
     def _add_successors(self, table: FlowTable, row0: int, rows: NDArray[Any]) -> None:
         all_of, of_completion = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         columns = (
+            self.columns,
             row0,
             len(table.block_repeat),
             table.block_row,

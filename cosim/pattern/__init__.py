@@ -17,7 +17,6 @@
                         all-gather
 ``far_steps``           latency of messages between hosts: what waits for one waits for so much longer, and
                         nothing else does
-``flow_names``          telling a person which message of a template something is wrong with
 ``group_links``         the links between a group's ranks: what algorithms that are made for a fabric go by
 ``halving_doubling``    recursive halving and doubling: log2 N steps, partners 1, 2, 4, ... apart
 ``mscclpp/``            kernels of loads and stores: MSCCL++'s execution plans, and plans of our own
@@ -25,8 +24,6 @@
                         another ring to i - s
 ``nccl_between``        NCCL's own estimate of a collective's time between hosts, by which current NCCL
                         chooses how it goes
-``nccl_chunks``         chunks that NCCL cuts data into (``calcCollChunking`` of ``src/enqueue.cc``,
-                        ``src/transport/nvls.cc``)
 ``nccl_fit``            fits ``nccl``'s parameters to measured collectives of one host, by the closed forms
                         of its algorithms
 ``nccl_host``           what NCCL's collectives take inside one host, by system: fitted laws of a ring,
@@ -42,8 +39,6 @@
 ``nccl_tuning``         NCCL's own estimate of a collective's time, by which it chooses algorithm and
                         protocol
 ``nccl_wire``           what NCCL's messages are on wires: bytes with flags and headers, and NCCL's delays
-``over_nics``           messages of GPUs that have several NICs: cut into as many parts, each on a channel
-                        of its own
 ``pat``                 PAT, parallel aggregated trees: the farthest ranks first, so that long ways carry
                         one chunk only
 ``pieces``              pieces that follow each other: the messages of one piece of the data, repeated for

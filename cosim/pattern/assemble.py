@@ -68,7 +68,12 @@ def assemble(
     rows = np.array([block.rows for block in blocks], np.int64)
 
     def column(of: str, dtype: type[np.integer[Any]]) -> NDArray[Any]:
-        return np.concatenate([np.full(block.rows, getattr(block, of), dtype) for block in blocks])
+        values = [getattr(block, of) for block in blocks]
+        if all(isinstance(value, int) for value in values) and len({*values}) == 1:
+            return np.broadcast_to(np.array(values[0], dtype), int(rows.sum()))  # takes no memory
+        return np.concatenate(
+            [np.full(block.rows, value, dtype) for block, value in zip(blocks, values, strict=True)]
+        )
 
     degree, distances, kinds = zip(*(_dependencies(block) for block in blocks), strict=True)
     return Template(

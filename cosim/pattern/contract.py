@@ -21,16 +21,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cosim.context import Context
 from cosim.errors import AlgorithmError, InputError
 from cosim.pattern.costs import Costs
-from cosim.pattern.group_links import GroupLinks
 from cosim.pattern.template import Collective, Template
 from cosim.registry import find, names
 from cosim.spec import Spec
 from cosim.topology.host_shape import HostShape
+
+if TYPE_CHECKING:
+    from cosim.pattern.group_links import GroupLinks
 
 
 class Algorithm(Spec):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.flow_names import FlowNames
-from cosim.pattern.template import NO_DATA, REDUCE, Collective, Template
+from cosim.pattern.template import NO_DATA, REDUCE, Collective, FlowNames, Template
 
 RACE_LIMIT = 4096
 """Flows up to which the whole relation is computed."""

@@ -57,27 +57,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
-from cosim.pattern.direct import Direct
-from cosim.pattern.group_links import GroupLinks
-from cosim.pattern.halving_doubling import HalvingDoubling
-from cosim.pattern.nccl_between import between_us
-from cosim.pattern.nccl_chunks import LEAST_CHUNK, NVLS_CHANNELS
 from cosim.pattern.nccl_host import SYSTEMS, HostLaw, SystemName, system_of
-from cosim.pattern.nccl_mesh import is_mesh, rings_over
-from cosim.pattern.nccl_nvls_tree import nvls_tree_template
-from cosim.pattern.nccl_pxn import pxn_all_to_all
-from cosim.pattern.nccl_rings import GivenRings, given_rings, ring_orders
-from cosim.pattern.nccl_tree import tree_template
+from cosim.pattern.nccl_rings import GivenRings, given_rings, over_nics, ring_orders
 from cosim.pattern.nccl_tuning import (
     ALGORITHMS,
     AMPERE,
+    LEAST_CHUNK,
+    NVLS_CHANNELS,
     PROTOCOLS,
     Links,
     channel_bytes,
@@ -93,14 +86,14 @@ from cosim.pattern.nccl_wire import (
     Wire,
     whole_bytes,
 )
-from cosim.pattern.over_nics import over_nics
 from cosim.pattern.ring import Rings
-from cosim.pattern.send_recv import SendRecv
 from cosim.pattern.template import Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
-from cosim.topology.fabrics import NamedFabric
-from cosim.topology.host_shape import HostShape
+from cosim.topology.host_shape import HostShape, NamedFabric
 from cosim.units import PS_PER_US
+
+if TYPE_CHECKING:
+    from cosim.pattern.group_links import GroupLinks
 
 _LL_MOST = 16384
 """``NCCL_P2P_LL_THRESHOLD``: bytes of the largest message that goes by LL."""
@@ -227,6 +220,8 @@ class Nccl(Algorithm):
 
     def on_links(self, links: GroupLinks, collective: Collective, size_bytes: int) -> Nccl:  # noqa: ARG002
         """With the rings for which there are links; a mesh, where there are all."""
+        from cosim.pattern.nccl_mesh import is_mesh, rings_over
+
         whole = is_mesh(links)
         return self.model_copy(update={"mesh": whole, "rings": () if whole else rings_over(links)})
 
@@ -269,6 +264,8 @@ class Nccl(Algorithm):
 
         def expected(algorithm: str, protocol: str) -> float:
             if self.fabric is not None and kind is not None and self.hosts > 1:
+                from cosim.pattern.nccl_between import between_us
+
                 declared_us = self.fabric.declared / PS_PER_US
                 return between_us(algorithm, protocol, collective, size_bytes, links, kind, declared_us)
             if algorithm == "nvls_tree" and kind is not None:
@@ -379,19 +376,30 @@ class Nccl(Algorithm):
         wire = Wire(self, algorithm, protocol, local, costs)
         heads = self.heads(local)
         if collective is Collective.ALL_TO_ALL and self.pxn and hosts > 1 and heads > 1:
+            from cosim.pattern.nccl_pxn import pxn_all_to_all
+
             template = pxn_all_to_all(num_ranks, size_bytes, hosts, heads, costs)
         elif algorithm == "direct":
+            from cosim.pattern.direct import Direct
+            from cosim.pattern.send_recv import SendRecv
+
             straight = SendRecv() if collective is Collective.SEND_RECV else Direct()
             template = straight.build(collective, num_ranks, size_bytes, costs, reverse=reverse)
             template = replace(template, name="nccl direct")
         elif algorithm == "nvls" or (hosts == 1 and self._mesh_ring(collective, algorithm)):
+            from cosim.pattern.direct import Direct
+
             template = Direct().build(collective, num_ranks, size_bytes, costs, reverse=reverse)
             template = replace(template, name="nccl nvls" if algorithm == "nvls" else "nccl ring")
         elif algorithm == "pat":
+            from cosim.pattern.halving_doubling import HalvingDoubling
+
             template = HalvingDoubling().build(collective, num_ranks, size_bytes, costs)
             template = replace(template, name="nccl pat")
         elif algorithm == "nvls_tree":
             piece = NVLS_CHANNELS * wire.nvls_chunk(size_bytes, hosts)
+            from cosim.pattern.nccl_nvls_tree import nvls_tree_template
+
             template = nvls_tree_template(
                 num_ranks, size_bytes, hosts, heads, step_ps=wire.step_ps, piece_bytes=piece, costs=costs
             )
@@ -400,6 +408,8 @@ class Nccl(Algorithm):
             pieces = self.pieces
             if self.fabric is not None:
                 pieces = min(pieces, max(size_bytes // trees // LEAST_CHUNK, 1))
+            from cosim.pattern.nccl_tree import tree_template
+
             template = tree_template(num_ranks, size_bytes, hosts, trees // 2, pieces, costs)
             if self.gpu_nics > 1:  # both trees of a pair take one NIC
                 template = replace(template, channel=(template.chunk % trees // 2).astype(np.int32))
@@ -416,6 +426,8 @@ class Nccl(Algorithm):
 
     def _mesh_ring(self, collective: Collective, algorithm: AlgorithmName) -> bool:
         """Rings over all links of a mesh carry on each what a direct exchange does, which stands for them."""
+        from cosim.pattern.direct import Direct
+
         return self.mesh and not self.rings and algorithm == "ring" and collective in Direct.carries
 
     def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:

@@ -19,8 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.pattern.nccl_chunks import nvls_chunk
-from cosim.pattern.nccl_tuning import BLACKWELL, HOPPER, PROTOCOLS, Generation, Links, estimate_us
+from cosim.pattern.nccl_tuning import BLACKWELL, HOPPER, PROTOCOLS, Generation, Links, estimate_us, nvls_chunk
 from cosim.pattern.template import Collective
 
 SystemName = Literal["a100", "h100", "h200", "b200", "gb200"]

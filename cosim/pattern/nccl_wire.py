@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.pattern.costs import Costs
-from cosim.pattern.far_steps import with_steps
-from cosim.pattern.nccl_between import network_limit
-from cosim.pattern.nccl_chunks import IN_FLIGHT, NVLS_CHANNELS, nvls_tree_chunk
 from cosim.pattern.nccl_host import HostLaw, HostWay
-from cosim.pattern.nccl_tuning import network_us, nvlink_us
+from cosim.pattern.nccl_tuning import IN_FLIGHT, NVLS_CHANNELS, network_us, nvlink_us, nvls_tree_chunk
 from cosim.pattern.template import Collective, Template
 from cosim.units import PS_PER_US
 
@@ -62,6 +59,10 @@ class Wire:
         drained = self._drain(size_bytes, template.num_ranks // self.local)
         delay[int(template.block_row[-2]) :] += round(drained * PS_PER_US)
         template = replace(template, bytes=size, delay_ps=delay.astype(np.int64))
+        if later == 0:
+            return template
+        from cosim.pattern.far_steps import with_steps
+
         return with_steps(template, message & between, later)
 
     @property
@@ -83,6 +84,8 @@ class Wire:
         links = spec.links(ranks)
         if links.generation is None or self.algorithm not in ("ring", "tree"):
             return spec.fabric.rate * data
+        from cosim.pattern.nccl_between import network_limit
+
         most = network_limit(self.algorithm, self.protocol, size_bytes, links, links.generation)
         return min(spec.fabric.rate * data, most / (links.network_rate / 8e6))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import ValidationError
@@ -15,7 +16,6 @@ from cosim.errors import AlgorithmError
 from cosim.pattern.assemble import alone
 from cosim.pattern.config import CollectiveConfig, one_algorithm
 from cosim.pattern.contract import Algorithm
-from cosim.pattern.group_links import GroupLinks, group_links
 from cosim.pattern.happens_before import RACE_LIMIT
 from cosim.pattern.hierarchical import Queues, chunk_sizes, phases, sub_groups
 from cosim.pattern.plan import FIRST, Phase, Plan, Turn
@@ -23,6 +23,9 @@ from cosim.pattern.prove import prove
 from cosim.pattern.template import I32, Collective, Template, has_data
 from cosim.topology.graph import Topology
 from cosim.topology.host_shape import HostShape
+
+if TYPE_CHECKING:
+    from cosim.pattern.group_links import GroupLinks
 
 _ONE_GROUP = (Collective.BROADCAST, Collective.BARRIER, Collective.SEND_RECV)
 """Collectives that run over the whole group, never by dimension."""
@@ -245,6 +248,8 @@ class Planner:
         if endpoints is None:
             raise AlgorithmError(f"{chosen.name} goes by links, and where the group's ranks are isn't known")
         if endpoints not in self._links:
+            from cosim.pattern.group_links import group_links
+
             self._links[endpoints] = group_links(self._topology, endpoints)
         chosen.check(collective, num_ranks)
         return chosen.on_links(self._links[endpoints], collective, size_bytes)

@@ -44,9 +44,8 @@ from numpy.typing import NDArray
 
 from cosim.errors import AlgorithmError
 from cosim.kernel import Columns, kernel, record
-from cosim.pattern.flow_names import FlowNames
 from cosim.pattern.happens_before import EXIT_LIMIT, RACE_LIMIT, check_exits, check_races
-from cosim.pattern.template import I64, NO_DATA, Collective, Template
+from cosim.pattern.template import I64, NO_DATA, Collective, FlowNames, Template
 
 U64 = NDArray[np.uint64]
 

@@ -36,7 +36,7 @@ from cosim.processes.work import RankWork
 from cosim.registry import nearest
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, parse_time
-from cosim.workload.millionths import scaled
+from cosim.workload.draws import scaled
 
 OWN = "processes"
 """The job whose ranks do what processes have endpoints do."""

@@ -28,7 +28,6 @@ from cosim.profiler.lower import KernelRow, ProfiledOperation
 from cosim.profiler.trace import HOST_STREAM
 from cosim.registry import Named, find
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.iteration_work import RequestWork
 from cosim.workload.program import (
     COMPUTE_STREAM,
     CPU_STREAM,
@@ -37,6 +36,7 @@ from cosim.workload.program import (
     OpKind,
     Peer,
     Program,
+    RequestWork,
     Workload,
 )
 

@@ -7,13 +7,10 @@
                                                                      exposed, host, idle
 ``collectives``                                                      time, algbw and busbw of each kind of
                                                                      collective
-``fct``                                                              percentiles of flow completion times
-``links``, ``queues``                                                the busiest links, utilisation over
-                                                                     time; queues, marks, drops, pauses
-``line_waits``                                                       where lines of cache waited
+``links``, ``network_statistics``                                    the busiest links, utilisation over
+                                                                     time; what networks say beside: times
+                                                                     of messages, queues, marks, lines
 ``stragglers``                                                       which ranks the others waited for
-``overlap``                                                          how much of their communication several
-                                                                     jobs do at the same time
 ``matrices``                                                         rank x rank traffic over time
 ``sharing``                                                          which job has how much of a link when
 ``measures``                                                         one number of a run each, by name
@@ -39,9 +36,6 @@
 ``differences``                                                      what differs between two runs, in
                                                                      words: each job's iteration, what
                                                                      became exposed, which links changed
-``fast_forward``                                                     what a network did not simulate:
-                                                                     recalled from before, or extended at
-                                                                     settled rates
 ``fronts``                                                           which points can't be beaten: Pareto
                                                                      fronts of losses
 ``hops``                                                             messages of one iteration, by whom they

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.kinds import kinds
+from cosim.engine.collective_records import kinds
 from cosim.engine.records import JobInfo
 from cosim.pattern.template import Collective
 from cosim.results.collective_columns import CollectiveColumns

@@ -18,16 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cosim.engine.records import Records
 from cosim.errors import InputError
-from cosim.results.hops import Hops
 from cosim.results.one_iteration import I64, UNKNOWN, OneIteration, Place, rows_of, rows_of_each
 from cosim.units import format_size
 from cosim.workload.program import COMMUNICATION, Operation, OpKind
+
+if TYPE_CHECKING:
+    from cosim.results.hops import Hops
 
 COMPUTE, MEMORY, COLLECTIVE, SEND, WAIT, REMOTE = KINDS = (
     "compute", "memory", "collective", "send", "wait", "remote"
@@ -118,6 +120,8 @@ def _path(records: Records, job: int, iteration: int, rows: I64, messages: I64 |
     it = OneIteration(records, job, iteration, rows)
     hops = None
     if messages is not None and records.messages is not None:
+        from cosim.results.hops import Hops
+
         hops = Hops(records.messages, messages, it.info)
     return CriticalPath(job, iteration, _Walk(it, hops).steps(), hops is not None)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.results.queues import QueueSummary
+from cosim.results.network_statistics import QueueSummary
 from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, Summary
 from cosim.units import PS_PER_S, format_rate, format_time, parse_rate, parse_size, parse_time

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import Records
-from cosim.workload.iteration_work import PREFILL
-from cosim.workload.program import Workload
+from cosim.workload.program import PREFILL, Workload
 
 
 @dataclass(frozen=True)

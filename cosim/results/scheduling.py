@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from cosim.cluster.schedulers.contract import Decision
-from cosim.cluster.schedulers.profile import Placed
-from cosim.cluster.sharing import Cluster, Moment
 from cosim.topology.graph import Topology
+
+if TYPE_CHECKING:
+    from cosim.cluster.schedulers.contract import Decision
+    from cosim.cluster.schedulers.profile import Placed
+    from cosim.cluster.sharing import Cluster, Moment
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ import numpy as np
 
 from cosim.results.fronts import front
 from cosim.results.quantities import QUANTITIES
-from cosim.results.render.doubts_page import MARK, points_section
-from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.render.page import MARK, Lines, Page, PageTable, Section, points_section
 
 if TYPE_CHECKING:
     from cosim.results.report.document import RunReport

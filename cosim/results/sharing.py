@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from cosim.engine.records import MessageRecords, Records
 from cosim.errors import InputError
+from cosim.results.intervals import covered, union, where_several
 from cosim.results.link_shares import link_shares
 from cosim.results.links import busiest
-from cosim.results.overlap import covered, union, where_several
 from cosim.results.summary import iteration_ends, iteration_times
 from cosim.topology.graph import Topology
 

@@ -39,18 +39,18 @@ def find_stragglers(
     if not len(late) or records.recorded is not None:
         return ()
     ranks, sizes = collectives.ranks(late)
-    ready = np.repeat(collectives.ready_ps[late], sizes)
-    wait = ready - np.repeat(collectives.start_ps[late], sizes)
+    ready = collectives.ready_ps[late]
+    wait = np.repeat(ready - collectives.start_ps[late], sizes)
 
     ops = records.ops
-    instants = np.unique(ready)
+    instants, moment = np.unique(ready, return_inverse=True)
     begun = np.flatnonzero((ops.job == job) & table.is_kind(OpKind.COLLECTIVE)[table.rows(ops)])
     start = ops.start_ps[begun]
     place = np.minimum(np.searchsorted(instants, start), len(instants) - 1)
     on_time = instants[place] == start
     world = len(records.jobs[job].endpoints)
     arrivals = place[on_time] * world + ops.rank[begun[on_time]]
-    last = np.isin(np.searchsorted(instants, ready) * world + ranks, arrivals)
+    last = np.isin(np.repeat(moment, sizes) * world + ranks, arrivals)
 
     times = np.bincount(ranks[last], minlength=world)
     waited = np.zeros(world, np.int64)

@@ -26,21 +26,26 @@ from cosim.results.certainty import interval_ps
 from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import CollectiveSummary, summarize_collectives
 from cosim.results.critical_path import last_critical_paths
-from cosim.results.fast_forward import FastForward, summarize_fast_forward
-from cosim.results.fct import FctSummary, summarize_fct
-from cosim.results.line_waits import LineWaits, summarize_line_waits
+from cosim.results.intervals import Overlap, find_overlap
 from cosim.results.links import LinkSummary, LinkTotals, summarize_link_totals, summarize_links
+from cosim.results.network_statistics import (
+    FastForward,
+    FctSummary,
+    LineWaits,
+    QueueSummary,
+    summarize_fast_forward,
+    summarize_fct,
+    summarize_line_waits,
+    summarize_queues,
+)
 from cosim.results.optable import op_table
-from cosim.results.overlap import Overlap, find_overlap
 from cosim.results.path_parts import limit, parts_of
-from cosim.results.queues import QueueSummary, summarize_queues
 from cosim.results.requests import RequestSummary, summarize_request
 from cosim.results.scheduling import Scheduling
 from cosim.results.stragglers import Straggler, find_stragglers
 from cosim.results.sums import exact_sum
 from cosim.units import format_time
-from cosim.workload.iteration_work import IterationWork
-from cosim.workload.program import Workload
+from cosim.workload.program import IterationWork, Workload
 
 I64 = NDArray[np.int64]
 

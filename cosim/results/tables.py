@@ -15,7 +15,6 @@ from cosim.network.simulator import NetworkStatistics
 from cosim.results.collective_columns import collective_columns
 from cosim.results.critical_path import KINDS, PathStep, critical_path
 from cosim.results.optable import op_table
-from cosim.results.series import queues_table, rates_table
 from cosim.results.summary import iteration_ends
 from cosim.results.table import Array, Labels, Table, labels
 from cosim.topology.graph import Topology
@@ -257,6 +256,8 @@ class RunTables:
         InputError
             It didn't.
         """
+        from cosim.results.series import queues_table
+
         topology = self.records.topology
         return queues_table(topology.node_names, topology.link_src, topology.link_dst, self.records.series)
 
@@ -269,6 +270,8 @@ class RunTables:
         InputError
             It didn't.
         """
+        from cosim.results.series import rates_table
+
         return rates_table(self.records.series)
 
     def critical_path(self, job: int = 0, iteration: int | None = None) -> Table:

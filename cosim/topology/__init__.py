@@ -16,8 +16,6 @@
 ``direct_connect``  servers linked to one another without switches, as TopoOpt does with a patch panel
 ``dragonfly``       groups of switches, all to all within a group, and links between all pairs of groups
 ``expander``        switches linked to one another at random, each to equally many (Jellyfish)
-``fabrics``         fabrics between hosts by name: what NCCL's messages cost on them beside links and
-                    switches
 ``file_format``     what formats of topology files are: which files they read, and what nodes and cables
                     such a file lists
 ``from_file``       kind ``file``: a topology as somebody's file lists it, in whatever format of topologies
@@ -25,14 +23,13 @@
 ``galois``          finite fields GF(q), q = p^k: elements are 0 to q - 1, with coefficients of a polynomial
                     as digits
 ``grid_paths``      dimension-ordered paths on a grid, in closed form and by columns
-``host_shape``      what the hosts of a topology have, as collective algorithms ask for it
+``host_shape``      what the hosts of a topology have, as collective algorithms ask for it: fabrics by name
 ``hyperx``          switches in a grid, each linked to all others along each dimension
 ``path_lengths``    how long paths are, and how an all-to-all loads the links, by a topology's routing
 ``pinned``          pinned paths: a routing in front of another, whose users say where some of their
                     connections go
 ``rail_only``       rail-only: GPUs of equal local number on one switch, and nothing between these rails but
                     the hosts
-``ranges``          what every routing checks first: that the endpoints it is asked about exist
 ``slim_fly``        switches two hops apart at most, with as few links as graphs of diameter two are known
                     to need
 ``strides``         strides of rings over servers: server i is linked to i + s for each stride s, and all of

@@ -23,16 +23,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from cosim.context import Context
 from cosim.registry import Named
 from cosim.spec import RateBps, Spec, TimePs
-from cosim.topology.fabrics import FabricCosts, NamedFabric
 from cosim.topology.graph import I32, I64, Paths, Topology
-from cosim.topology.grid import Dimension
+from cosim.topology.host_shape import FabricCosts, NamedFabric
+
+if TYPE_CHECKING:
+    from cosim.topology.grid import Dimension
 
 Count = Annotated[int, Field(gt=0)]
 """Field type: how many; at least one."""

@@ -19,9 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cosim.topology.graph import F64, I32, I64, Paths, Topology
-from cosim.topology.grid_paths import grid_paths
-from cosim.topology.ranges import check_endpoints
+from cosim.topology.graph import F64, I32, I64, Paths, Topology, check_endpoints
 from cosim.topology.traced import link_column
 
 Kind = Literal["Ring", "FullyConnected", "Switch"]
@@ -63,6 +61,8 @@ class DimensionOrdered(Paths):
 
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """See :class:`~cosim.topology.graph.Paths`; a grid is connected, so that every path exists."""
+        from cosim.topology.grid_paths import grid_paths
+
         src, dst, channel = check_endpoints(topology, src, dst, channel)
         counts = [d.num_links(topology.num_endpoints) for d in self.dimensions]
         first = accumulate(counts, initial=0)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from cosim.errors import UnreachableError
 from cosim.kernel import kernel
-from cosim.topology.graph import I32, I64, Paths, Topology
+from cosim.topology.graph import I32, I64, Paths, Topology, check_endpoints
 from cosim.topology.hop_tables import HopTables, pointer
-from cosim.topology.ranges import check_endpoints
 
 _MOST_KEPT = 1 << 16
 """Links of paths that room is kept for from one question to the next."""

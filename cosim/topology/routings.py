@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from cosim.context import Context
 from cosim.topology.contract import Fabric, RoutingSpec
-from cosim.topology.grid import DimensionOrdered
 from cosim.topology.routing import ChannelPaths, DModKPaths, EcmpPaths, ShortestPaths
+
+if TYPE_CHECKING:
+    from cosim.topology.grid import DimensionOrdered
 
 
 class ShortestSpec(RoutingSpec):
@@ -58,4 +60,6 @@ class DimensionOrderedSpec(RoutingSpec):
 
     def build(self, fabric: Fabric, context: Context) -> DimensionOrdered:  # noqa: ARG002
         """The routing; it draws nothing."""
+        from cosim.topology.grid import DimensionOrdered
+
         return DimensionOrdered(fabric.dimensions)

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from cosim.context import Context
 from cosim.topology.contract import Count, Latency, Routing, TopologySpec
-from cosim.topology.fabrics import FABRICS, FabricCosts, FabricName
 from cosim.topology.graph import Topology
+from cosim.topology.host_shape import FABRICS, FabricCosts, FabricName
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.topology.routings import DModKSpec
 

@@ -1,4 +1,5 @@
-"""Seeded draws that are the same on every machine: integers only, no logarithm, no generator's state.
+"""Seeded draws that are the same on every machine: integers only, no logarithm, no generator's state. And
+times that take longer or shorter by them: whole millionths, rounded down, exactly.
 
 A draw is a hash of a seed and of numbers that say what is drawn, so it depends on nothing that happened
 before. SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cosim.workload.table import I64
 
 U64 = NDArray[np.uint64]
 
@@ -81,3 +84,20 @@ def exponential(seed: int, *what: int) -> int:
             return whole * UNIT + first
         whole += 1
         tries += 1
+
+
+MILLION = 1_000_000
+
+
+def scaled(duration_ps: I64, millionths: int) -> I64:
+    """``duration_ps * millionths // 1_000_000`` of each, whose product need not fit int64.
+
+    Raises
+    ------
+    OverflowError
+        What comes out doesn't fit.
+    """
+    whole, rest = np.divmod(duration_ps, MILLION)
+    if millionths < 1 << 42 and int(whole.max(initial=0)) * millionths < 1 << 62:
+        return np.asarray(whole * millionths + rest * millionths // MILLION, np.int64)
+    return np.array([one * millionths // MILLION for one in duration_ps.tolist()], np.int64)

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import WorkloadError
 from cosim.files.import_report import ImportReport
-from cosim.workload.iteration_work import IterationWork, RequestWork
 from cosim.workload.operation import (
     COMM_STREAM,
     COMMUNICATION,
@@ -26,6 +26,51 @@ from cosim.workload.operation import (
     Program,
 )
 from cosim.workload.table import OperationTable, table_of
+
+
+@dataclass(frozen=True)
+class IterationWork:
+    """Of all ranks together, but for the memory.
+
+    Attributes
+    ----------
+    flops
+        Forward and backward; see ``counted``.
+    peak_flops
+        That all GPUs could do in a second, dense, in the type of weights; None: not known.
+    samples, tokens
+        That it takes in; no tokens where samples are no sequences, neither where that isn't known.
+    memory_bytes, memory_of_bytes
+        Of the fullest GPU, and what such a GPU has; None: not said.
+    counted
+        ``model``: what the model needs, without what is computed again; attention is over the whole
+        sequence, as Megatron-LM counts it (Narayanan et al., SC 2021, equation 3, less recomputation).
+        ``kernels``: what its operations say that they compute, again or not.
+    """
+
+    flops: float
+    peak_flops: float | None
+    samples: int = 0
+    tokens: int = 0
+    memory_bytes: int | None = None
+    memory_of_bytes: int | None = None
+    counted: Literal["model", "kernels"] = "model"
+
+
+PREFILL = "prefill"
+"""Phase of the operations up to a request's first token."""
+
+
+@dataclass(frozen=True)
+class RequestWork:
+    """Of an iteration that answers and doesn't train: ``sequences`` at once, of all ranks, with ``tokens`` in
+    all, the longest of ``longest``. What comes before the first token is of phase ``prefill``.
+    """
+
+    sequences: int
+    tokens: int
+    longest: int
+
 
 __all__ = [
     "COMMUNICATION",

@@ -61,9 +61,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("base", "within"), [(Dctcp, 0.02), (Swift, 0.01), (Timely, 0.01)])
-def test_a_control_of_ones_own_fares_as_the_servers(
-    base: type[Control], within: float, beside: Path
-) -> None:
+def test_a_control_of_ones_own_fares_as_the_servers(base: type[Control], within: float, beside: Path) -> None:
     """They share no line: the server's looks at each acknowledgement, the user's at each round trip."""
     mine, built_in = ended(own(base, beside)()), ended(base())
     assert mine.mean() == pytest.approx(built_in.mean(), rel=within)

@@ -12,7 +12,7 @@ import pytest
 import cosim
 from cosim import cli
 from cosim.engine import replay as engine
-from cosim.engine.progress import ProgressInfo
+from cosim.engine.records import ProgressInfo
 from cosim.errors import NetworkError
 from cosim.files.folder import MANIFEST
 from cosim.results.stored_run import load_run

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 import cosim.engine.replay as module
 from cosim.engine import columns, operation_log
-from cosim.engine.progress import ProgressInfo
-from cosim.engine.records import JobInfo
+from cosim.engine.records import JobInfo, ProgressInfo
 from cosim.engine.spilled_column import SpilledColumn
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch

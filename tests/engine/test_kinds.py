@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.engine.kinds import kinds
+from cosim.engine.collective_records import kinds
 
 ROW = st.tuples(st.integers(0, 2), st.integers(0, 2**50), st.sampled_from([0, 7, 2**20]))
 

@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 import cosim
 from cosim.cli import app
+from cosim.experiment.scenario import is_sweep
 from cosim.experiment.scenario import load as load_scenario
-from cosim.experiment.sweep import OF_A_DESIGN, is_sweep
+from cosim.experiment.sweep import OF_A_DESIGN
 from cosim.files.located_yaml import read
 from cosim.protocol.adapters import missing_packages
 from cosim.protocol.remote import Remote

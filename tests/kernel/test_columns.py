@@ -14,7 +14,7 @@ import pytest
 from cosim.kernel import Columns, kernel, record
 from cosim.kernel.columns import longer
 from cosim.kernel.library import KernelLibraryError
-from cosim.network.calendar import make_calendar
+from cosim.network.core import make_calendar
 
 plain_memory = pytest.mark.skipif(
     "asan" in os.environ.get("LD_PRELOAD", "") or sys.platform != "linux",
@@ -224,7 +224,7 @@ import resource, sys
 import numpy as np
 from cosim.kernel import Columns, kernel, record
 from cosim.kernel.library import KernelLibraryError
-from cosim.network.calendar import make_calendar
+from cosim.network.core import make_calendar
 class Store(Columns): pass
 class Core(Columns): pass
 rows = 2_000_000

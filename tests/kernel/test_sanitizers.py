@@ -86,7 +86,7 @@ def test_what_is_wrong_is_found(watched: dict[str, str]) -> None:
     """A read beyond a column ends the process: the watch is on."""
     program = (
         "import numpy as np\nfrom cosim.kernel import kernel\n"
-        "from cosim.network.core import Core\nfrom cosim.network.calendar import make_calendar\n"
+        "from cosim.network.core import Core\nfrom cosim.network.core import make_calendar\n"
         "one = np.zeros(1, np.int32); time = np.zeros(1, np.int64)\n"
         "kernel.give(Core(calendar=make_calendar()), 1, one, one, one, time, time)\n"
     )

@@ -13,10 +13,10 @@ from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
 from cosim.files.import_report import ImportReport
 from cosim.gpu.kernels import Kernel, memory
-from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import stages as spread
 from cosim.models.catalogue.memory import in_flight
 from cosim.models.catalogue.workload import ModelWorkload
+from cosim.models.job import build_training
 from cosim.models.parts import Layer, Piece
 from cosim.models.pytorch.looped import LoopedStage
 from cosim.models.pytorch.parted import PartedStage

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
 from cosim.kernel import kernel
-from cosim.network.channels import ChannelNumbers
+from cosim.network.core import ChannelNumbers
 from cosim.network.flows import ON_COMPLETION, FlowGroup, FlowTable, flat_table
 from cosim.network.store import COMPLETED, STARTED, FlowStore
 from cosim.network.unaware import CongestionUnawareNetwork

@@ -17,7 +17,7 @@ from cosim.pattern.prove import prove
 from cosim.pattern.ring import RingAlgorithm
 from cosim.pattern.template import Collective
 from cosim.spec import Spec
-from cosim.topology.fabrics import FABRICS
+from cosim.topology.host_shape import FABRICS
 from cosim.topology.systems import DgxA100, DgxH100
 
 US = 1_000_000

@@ -21,7 +21,7 @@ import simpy
 
 import cosim
 from cosim.context import HERE
-from cosim.network.made import made_network
+from cosim.network.named import made_network
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig
 

@@ -9,7 +9,7 @@ import pytest
 
 import cosim
 from cosim.results.measures import MEASURES
-from cosim.workload.iteration_work import RequestWork
+from cosim.workload.program import RequestWork
 
 MS = 10**9
 

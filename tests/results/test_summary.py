@@ -13,7 +13,7 @@ from cosim.pattern.template import Collective
 from cosim.results.breakdown import break_down
 from cosim.results.collective_columns import collective_columns
 from cosim.results.collectives import bus_factor, summarize_collectives
-from cosim.results.fct import percentile_ps
+from cosim.results.network_statistics import percentile_ps
 from cosim.results.optable import op_table
 from cosim.results.summary import Summary, iteration_times, summarize
 from cosim.workload.program import CPU_STREAM, NO_STREAM, Operation, OpKind

@@ -17,12 +17,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from cosim.cluster.schedulers.profile import JobProfile, Placed
 from cosim.registry import name_of
 from cosim.spec import Spec
 from cosim.topology.graph import I32, Topology
+
+if TYPE_CHECKING:
+    from cosim.cluster.schedulers.profile import JobProfile, Placed
 
 Path = tuple[int, ...]
 """Links, from source to destination."""

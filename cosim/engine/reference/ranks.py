@@ -1,7 +1,7 @@
 """A rank: a SimPy process that starts what is ready, one operation at a time on each of its streams.
 
 Of several operations that could start on a stream, the lowest-numbered of the earliest iteration goes first.
-Where operations look back over iterations, several of these are open at once (:mod:`cosim.engine.slots`).
+Where operations look back over iterations, several of these are open at once (``Slots``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cosim.engine.programs import ReadyJob, ReadyProgram
 from cosim.engine.reference.clock import ENDING
 from cosim.errors import WorkloadError
 from cosim.units import NEVER
-from cosim.workload.millionths import MILLION, scaled
+from cosim.workload.draws import MILLION, scaled
 from cosim.workload.operation import Operation, OpKind
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from simpy.events import Event
 from cosim.engine.accesses import access_table
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
-from cosim.engine.progress import ProgressInfo
-from cosim.engine.records import I64, JobInfo, MemoryNodes, Records
+from cosim.engine.records import I64, JobInfo, MemoryNodes, ProgressInfo, Records
 from cosim.engine.reference.clock import BEGINNING, Clock
 from cosim.engine.reference.collectives import Collectives
 from cosim.engine.reference.directing import DirectedJobs

@@ -21,12 +21,14 @@ an entry point in ``cosim.executors``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from cosim.experiment.executors.call import Limits, RunCall, RunResult
+from cosim.files.located_yaml import Document, parse_value
+from cosim.registry import Named
 from cosim.spec import LongPs, SizeBytes, Spec
 from cosim.units import PS_PER_S, format_time
 
@@ -90,3 +92,33 @@ def run_all(
                 yield numbers[at], result
     for number in left:
         yield number, RunResult.lost_to("the executor gave no answer")
+
+
+def read_executor(given: Executor | Mapping[str, Any] | str | None) -> Executor | None:
+    """The executor that is meant: an object, a mapping, a name, ``NAME://ADDRESS``, or any of them as YAML.
+
+    Raises
+    ------
+    InputError
+        A mistake in it.
+    """
+    if given is None or isinstance(given, Executor):
+        return given
+    value: Any = dict(given) if isinstance(given, Mapping) else given
+    if isinstance(given, str):
+        kind, slashes, address = given.partition("://")
+        named = bool(slashes) and kind.isidentifier()
+        value = {"kind": kind, "address": address} if named else parse_value(given)
+    document = Document("executor", {"executor": value})
+    try:
+        return _ExecutorGiven.model_validate(document.value).executor
+    except ValidationError as error:
+        from cosim.experiment.mistakes import scenario_error
+
+        raise scenario_error(error, _ExecutorGiven, document) from None
+
+
+class _ExecutorGiven(Spec):
+    """An executor that was given beside a sweep"""
+
+    executor: Annotated[Executor, Named("cosim.executors")]

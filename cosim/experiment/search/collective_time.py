@@ -64,6 +64,6 @@ def _chain_ps(template: Template, domain: I64, quickest: Quickest) -> int:
     start, end = np.zeros((2, template.num_flows), np.int64)
     kernel.end_flows(
         len(template.block_repeat), template.block_row, template.block_repeat, template.dep_ptr,
-        template.dep_distance, template.dep_kind, template.delay_ps, takes, start, end,
+        template.dep_distance, template.dep_kind, np.ascontiguousarray(template.delay_ps), takes, start, end,
     )  # fmt: skip
     return int(end[template.exit_base :].min())

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from cosim.errors import InputError
+from cosim.experiment.scenario import is_sweep
 from cosim.experiment.search.contract import Optimizer
 from cosim.experiment.search.optimizers.bounds import BestFirst
 from cosim.experiment.settings import Changes
-from cosim.experiment.sweep import Sweep, is_sweep, sweep_from
+from cosim.experiment.sweep import Sweep, sweep_from
 from cosim.files.located_yaml import Document, parse, read
 from cosim.registry import Named, located
 from cosim.results.quantities import QUANTITIES, check_quantity

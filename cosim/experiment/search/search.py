@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import InputError, LaunchError
-from cosim.experiment.executors.contract import Executor
+from cosim.experiment.executors.contract import Executor, read_executor
 from cosim.experiment.progress import OnProgress, RunProgress
-from cosim.experiment.run import read_executor
 from cosim.experiment.save import resolved_yaml
 from cosim.experiment.search.bound import Bounds
 from cosim.experiment.search.contract import AskTell, DesignSpace, Optimizer

@@ -209,9 +209,10 @@ static bool drain(struct store *store, struct calendar *calendar) {
     int64_t page0 = store->groups[known.handle].page, rep0 = store->groups[known.handle].rep;
     for (int64_t at = first; at < last; at++) {
       const struct successor *next = &store->successors[at];
-      int64_t rep = (int64_t)known.rep + next->rep;
+      const struct reach *reach = &store->reaches[next->reach];
+      int64_t rep = (int64_t)known.rep + reach->rep;
       /* A dependency may reach out of the repetitions of its block: there is nobody to tell. */
-      if (next->low <= rep - rep0 && rep - rep0 <= next->high)
+      if (reach->low <= rep - rep0 && rep - rep0 <= reach->high)
         tell(store, calendar, known.handle, page0 + rep - rep0, rep, next->row, known.time);
     }
   }
@@ -253,10 +254,26 @@ static void place_flow(int64_t flow, int64_t block, int64_t first_rep, const int
   *rep = first_rep + offset / rows;
 }
 
+enum { LATEST_REACHES = 8 };
+
+/* The number of a reach: of one of the latest if it is the same, as nearly all are. */
+static int64_t number_reach(struct store *store, struct reach reach) {
+  int64_t last = store->state.num_reaches - 1;
+  for (int64_t at = last; at >= 0 && at > last - LATEST_REACHES; at--) {
+    const struct reach *one = &store->reaches[at];
+    if (one->rep == reach.rep && one->low == reach.low && one->high == reach.high) return at;
+  }
+  RESERVE(store, reaches, store->state.num_reaches + 1);
+  store->reaches[store->state.num_reaches] = reach;
+  return store->state.num_reaches++;
+}
+
 /* Turn dependencies round. Without `fill`: count per row into ptr and mid; with it, write the successors. */
-int64_t turn_round(int64_t row0, int64_t num_blocks, const int64_t *block_row, const int64_t *block_repeat,
-                   const int64_t *block_base, const int64_t *dep_ptr, const int64_t *dep_distance,
-                   const int8_t *dep_kind, int64_t *ptr, int64_t *mid, int64_t fill, struct successor *successors) {
+int64_t turn_round(struct store *store, int64_t row0, int64_t num_blocks, const int64_t *block_row,
+                   const int64_t *block_repeat, const int64_t *block_base, const int64_t *dep_ptr,
+                   const int64_t *dep_distance, const int8_t *dep_kind, int64_t *ptr, int64_t *mid, int64_t fill,
+                   struct successor *successors) {
+  CATCH_OUT_OF_MEMORY;
   int64_t total = 0, first_rep = 0;
   for (int64_t block = 0; block < num_blocks; first_rep += block_repeat[block], block++) {
     int64_t rows = block_row[block + 1] - block_row[block];
@@ -280,11 +297,14 @@ int64_t turn_round(int64_t row0, int64_t num_blocks, const int64_t *block_row, c
             continue;
           }
           int64_t *places = done ? mid : ptr;
-          successors[places[source_row]++] = (struct successor){
-              .row = (int32_t)(row0 + row),
+          struct reach reach = {
               .rep = (int32_t)(first_rep + k - source_rep),
               .low = (int32_t)(first_rep + k),
               .high = (int32_t)(k < singles ? first_rep + k : first_rep + block_repeat[block] - 1),
+          };
+          successors[places[source_row]++] = (struct successor){
+              .row = (int32_t)(row0 + row),
+              .reach = (int32_t)number_reach(store, reach),
           };
         }
       }

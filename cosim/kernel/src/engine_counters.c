@@ -29,7 +29,7 @@ static void make_room_for_pair(struct traffic *traffic) {
   int64_t need = traffic->state.num_pairs + 1, size = 64;
   RESERVE(traffic, codes, need);
   if (2 * need <= traffic->hashes_len) return;
-  while (size < 4 * need) size *= 2;
+  while (size < 2 * need) size *= 2;
   RESERVE(traffic, hashes, size);
   traffic->hashes_len = size;
   memset(traffic->hashes, 0, (size_t)size * sizeof *traffic->hashes);

@@ -91,6 +91,7 @@ struct store_state {
   int64_t num_released;
   int64_t cells_used;
   int64_t pages_used;
+  int64_t num_reaches;
 };
 
 struct table {
@@ -110,8 +111,14 @@ struct row {
 };
 
 struct successor {
-  int32_t row, rep; /* so many repetitions later */
-  int32_t low, high; /* where its repetition in its table is in [low, high] */
+  int32_t row;
+  int32_t reach;
+};
+
+/* Of successors, in which repetitions; many have the same. */
+struct reach {
+  int32_t rep; /* so many later */
+  int32_t low, high; /* where it is in [low, high] in its table */
 };
 
 struct repetition {
@@ -167,6 +174,7 @@ struct store {
   GROWN(struct cell, cells);
   GROWN(struct known, known);
   GROWN(struct released, released);
+  GROWN(struct reach, reaches);
 };
 
 EXPORT int64_t open_group(struct store *store, int64_t handle, int64_t table, int64_t key_high, int64_t key_low,
@@ -179,9 +187,9 @@ EXPORT int64_t note_flows(struct store *store, int64_t count, const int32_t *han
                           const int32_t *row, const int64_t *time, int64_t kind);
 EXPORT int64_t count_down(struct store *store, int64_t num_handles, int64_t *left, int64_t count, const int32_t *handle,
                           const int64_t *index, const int64_t *time, int8_t *known);
-EXPORT int64_t turn_round(int64_t row0, int64_t num_blocks, const int64_t *block_row, const int64_t *block_repeat,
-                          const int64_t *block_base, const int64_t *dep_ptr, const int64_t *dep_distance,
-                          const int8_t *dep_kind, int64_t *ptr, int64_t *mid, int64_t fill,
+EXPORT int64_t turn_round(struct store *store, int64_t row0, int64_t num_blocks, const int64_t *block_row,
+                          const int64_t *block_repeat, const int64_t *block_base, const int64_t *dep_ptr,
+                          const int64_t *dep_distance, const int8_t *dep_kind, int64_t *ptr, int64_t *mid, int64_t fill,
                           struct successor *successors);
 
 /* -- core.c: what all networks of this process have ------------------------------------------------------------- */
@@ -1252,7 +1260,7 @@ struct engine_state {
   int64_t fct_min, fct_max, fct_sum, fct_carries; /* of their times; the sum is fct_sum + fct_carries * 2^62 */
 };
 
-/* An operation of a program, once for each slot (cosim/engine/slots.py), of which it is `number`; such a row is what is
+/* An operation of a program, once for each slot (cosim/engine/program_columns.py), of which it is `number`; such a row is what is
  * called an operation below. */
 struct operation {
   int64_t duration, size;

@@ -24,8 +24,7 @@ from itertools import pairwise
 from cosim.gpu.kernels import Kernel
 from cosim.models.issuer import PIPELINE_STREAM
 from cosim.models.parts import Layer
-from cosim.models.passes import Pass
-from cosim.models.schedule import ScheduleName, part_of
+from cosim.models.schedule import Pass, ScheduleName, part_of
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Timer, Training
 from cosim.workload.program import COMM_STREAM, NO_STREAM, Operation, OpKind, Peer, Program

@@ -26,8 +26,6 @@ from cosim.models.catalogue.block_parts import BlockPart, ExchangePair, backward
 from cosim.models.catalogue.conversion import linear
 from cosim.models.catalogue.cut import TP, Cut, Graphed
 from cosim.models.catalogue.ends import embedding_layer, head_layer
-from cosim.models.catalogue.experts import ExpertLayer
-from cosim.models.catalogue.mamba_layer import MambaLayer
 from cosim.models.parts import Exchange, Layer, Piece
 
 _FP32 = 4
@@ -251,6 +249,8 @@ class Blocks:
 
     def _mamba(self, name: str) -> list[BlockPart]:
         """Mamba-2: product in, convolution and scan, norm, product out."""
+        from cosim.models.catalogue.mamba_layer import MambaLayer
+
         m, cut = self.model, self.cut
         assert m.mamba is not None
         mixer = MambaLayer(m.mamba, cut)
@@ -277,6 +277,8 @@ class Blocks:
         if m.experts is None or kind == MLP:
             return self._dense(f"{name} mlp", m.ffn, normed=True)
         shared = m.experts.shared_inner
+        from cosim.models.catalogue.experts import ExpertLayer
+
         routed = ExpertLayer(m.experts, self.cut, m.hidden, m.gated).parts(name)
         if not shared:
             return routed

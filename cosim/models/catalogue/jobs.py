@@ -25,7 +25,6 @@ from cosim.models.catalogue.memory import (
     saved_bytes,
     training_memory,
 )
-from cosim.models.catalogue.schedule_nodes import in_nodes
 from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
@@ -86,6 +85,8 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
     )
     training = _megatron_training(spec, framework, blocks)
     if training.overlap_experts:
+        from cosim.models.catalogue.schedule_nodes import in_nodes
+
         made = [[[in_nodes(layer) for layer in chunk] for chunk in stage] for stage in made]
     gradient_width = training.gradient_width
     kept = Kept(width, gradient_width, spec.sharded_optimizer, spec.micro_batches, width, adam_bytes(width))

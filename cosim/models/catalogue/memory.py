@@ -20,7 +20,6 @@ from itertools import accumulate
 from cosim.gpu.kernels import NARROW_BYTES
 from cosim.models.catalogue.architecture import ATTENTION, EXPERTS, MAMBA
 from cosim.models.catalogue.blocks import Blocks
-from cosim.models.catalogue.mamba_layer import MambaLayer
 from cosim.models.parts import Layer
 from cosim.models.schedule import (
     IN_ROUNDS,
@@ -109,6 +108,8 @@ def _activations_of(blocks: Blocks, kind: str) -> int:
     mask = _MASK * m.hidden if m.dropout else 0
     outer = own * ((1 if cut.runs_again("norm") else 2) * m.hidden * w + mask)
     if kind == MAMBA and m.mamba is not None:
+        from cosim.models.catalogue.mamba_layer import MambaLayer
+
         return outer + MambaLayer(m.mamba, cut).activation_bytes()
     if kind == ATTENTION:
         return outer + _attention_activations(blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,32 +16,26 @@ from cosim.gpu.contract import GpuSpec
 from cosim.gpu.gpus import DType, Gpu, build_gpu
 from cosim.gpu.kernels import memory
 from cosim.host.contract import HostSpec
-from cosim.models.activations import with_activations_out
-from cosim.models.build_training import build_training
 from cosim.models.catalogue.assemble import Graphed, Stretched
 from cosim.models.catalogue.cut import FUSED, Attention, Parallel, Recipe, Recompute, Recomputed
 from cosim.models.catalogue.fits import divides
 from cosim.models.catalogue.memory import Memory
-from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
 from cosim.models.contract import Framework, Model
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.job import ModelJob
-from cosim.models.offload import Offload, offloaded
-from cosim.models.preset_settings import presets_of, said_of, unchanged, widened
+from cosim.models.job import ModelJob, build_training
+from cosim.models.offload import Offload
 from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
 from cosim.registry import Named
 from cosim.spec import RateBps, SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.first_layers import FirstLayers
-from cosim.workload.iteration_work import IterationWork
-from cosim.workload.local_sgd import LocalSgd
-from cosim.workload.program import Operation, Workload
-from cosim.workload.stale_gradients import IsGradient, averaged_every
+from cosim.workload.program import IterationWork, Operation, Workload
+from cosim.workload.training_settings import FirstLayers, LocalSgd
 
 if TYPE_CHECKING:
     from cosim.workload.layers.profile import LayerProfile
+    from cosim.workload.stale_gradients import IsGradient
 
 _OPERATIONS_OF_A_LAYER = 10
 """Of a layer in a micro-batch, forward and backward, about."""
@@ -189,6 +184,8 @@ class ModelWorkload(TrainedWorkload):
             return []
         found: list[tuple[str, str]] = []
         if self.preset is None:
+            from cosim.models.preset_settings import presets_of
+
             found += [("preset", name) for name in presets_of(self.framework)]
         if "attention" not in self.model_fields_set:
             found += [("attention", one) for one in FUSED if one != self.attends]
@@ -220,6 +217,8 @@ class ModelWorkload(TrainedWorkload):
         idle += [(name, why, True) for name, why in self.framework.idle_under(self)]
         found = [(name, why) for name, why, is_idle in idle if is_idle and name in self.model_fields_set]
         if self.preset is not None:  # nobody gave what is its own
+            from cosim.models.preset_settings import unchanged
+
             own = unchanged(self.preset, self)
             found = [
                 each for each in found if own.isdisjoint((each[0], f"framework.{each[1].split(':')[0]}"))
@@ -323,8 +322,12 @@ class ModelWorkload(TrainedWorkload):
         room = None if gpu.memory is None else gpu.memory - self.memory_reserve
         job = self.job()
         if self.offload is not None:
+            from cosim.models.offload import offloaded
+
             job = offloaded(job, self.offload, room)
             if self.offload.activations:
+                from cosim.models.activations import with_activations_out
+
                 job = with_activations_out(job, self.offload.activations)
         overlaps = job.training.bucket is not None and self.task == "training"
 
@@ -344,7 +347,7 @@ class ModelWorkload(TrainedWorkload):
             assumed=(
                 f"computation by a compute model of {gpu.name} ({gpu.source}), {self._trust(gpu)}",
                 *((gpu.beside_collectives(),) if overlaps else ()),
-                *(() if self.preset is None else said_of(self.preset, self)),
+                *self._said_of_preset(),
                 *job.assumed,
             ),
             doubts=gpu.doubts(self.dtype),
@@ -353,12 +356,24 @@ class ModelWorkload(TrainedWorkload):
         sigmas = None
         if self.task == "training":
             sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
-            sigmas = sigmas if self.preset is None else widened(self.preset, self, sigmas)
+            if self.preset is not None:
+                from cosim.models.preset_settings import widened
+
+                sigmas = widened(self.preset, self, sigmas)
         elif self.task == "decode" and not self.model.is_uneven():
+            from cosim.models.preset_settings import widened
+
             sigmas = gpu.decode_error(self.dtype)
             sigmas = widened(self.preset or "vllm-0.19", self, sigmas, known=self.preset is not None)
         made = replace(made, error=sigmas, remote_bytes=job.memory.remote, work=self._work(job, gpu))
         return self._late(made, self._timer(gpu, stretch))
+
+    def _said_of_preset(self) -> Iterable[str]:
+        if self.preset is None:
+            return ()
+        from cosim.models.preset_settings import said_of
+
+        return said_of(self.preset, self)
 
     def _trust(self, gpu: Gpu) -> str:
         """How far the compute model can be trusted for the task."""
@@ -404,6 +419,8 @@ class ModelWorkload(TrainedWorkload):
             steps, late = self.local_sgd.steps, self.local_sgd.late
             when = ", used one period late" if late else ""
             said = f"local SGD: an iteration is {steps} steps, weights averaged after them{when}"
+            from cosim.workload.stale_gradients import averaged_every
+
             return replace(
                 averaged_every(made, is_gradient, steps, late=late), report=_with(made.report, said)
             )
@@ -416,6 +433,8 @@ class ModelWorkload(TrainedWorkload):
             return timer.kernels_ps([memory(2 * size_bytes)])
 
         first = self.staleness.first if isinstance(self.staleness, FirstLayers) else None
+        from cosim.models.catalogue.stale_layers import fewest_late_layers, with_late_layers
+
         if self.staleness == "auto":
             assert self.rate is not None
             first = fewest_late_layers(made, stages, is_gradient, copy_ps, self.rate)

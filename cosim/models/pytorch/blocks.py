@@ -19,12 +19,11 @@ from cosim.models.catalogue.blocks import Blocks
 from cosim.models.catalogue.cut import FUSED, TP, Cut, Recompute
 from cosim.models.frameworks import PyTorch
 from cosim.models.parts import Layer, Weight
-from cosim.models.passes import Part
 from cosim.models.pytorch.experts import mixture
 from cosim.models.pytorch.operators import FP32, Operators
 from cosim.models.pytorch.sharding import Sharded
 from cosim.models.pytorch.tape import Tape, Tensor, pieces
-from cosim.models.schedule import PARTED
+from cosim.models.schedule import PARTED, Part
 
 
 class EagerBlocks(Blocks):

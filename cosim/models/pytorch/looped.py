@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.models.passes import Pass
 from cosim.models.pytorch.stage import EagerStage
-from cosim.models.schedule import IN_ROUNDS, even_rounds, passes
+from cosim.models.schedule import IN_ROUNDS, Pass, even_rounds, passes
 from cosim.workload.program import Program
 
 MOST_ACTIVE = 3

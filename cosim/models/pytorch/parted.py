@@ -11,8 +11,8 @@ Not modelled: launches of the search for what to keep, which is the host's alone
 
 from __future__ import annotations
 
-from cosim.models.passes import Pass
 from cosim.models.pytorch.looped import LoopedStage
+from cosim.models.schedule import Pass
 
 
 class PartedStage(LoopedStage):

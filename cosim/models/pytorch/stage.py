@@ -19,7 +19,6 @@ from itertools import chain
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.issuer import PIPELINE_STREAM, Issuer
 from cosim.models.parts import Exchange, Layer, Piece, Weight
-from cosim.models.passes import Pass
 from cosim.models.pytorch.data import DataParallelism
 from cosim.models.pytorch.experts import EP
 from cosim.models.pytorch.flat import FlatSharded
@@ -34,7 +33,7 @@ from cosim.models.pytorch.optimizer import (
 )
 from cosim.models.pytorch.replicas import Replicated
 from cosim.models.pytorch.training import EagerTraining
-from cosim.models.schedule import passes
+from cosim.models.schedule import Pass, passes
 from cosim.models.training import Timer, Training
 from cosim.workload.program import NO_STREAM, Operation, OpKind, Program
 

@@ -19,7 +19,7 @@ from math import prod
 
 from cosim.gpu.kernels import Kernel, memory
 from cosim.models.parts import Exchange, Mark, Piece, Weight
-from cosim.models.passes import Part
+from cosim.models.schedule import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 ==============  ======================================================================
 ``contract``    what a balancer is
 ``balancers``   those that are built in, one file each
-``state``       connections, pairs, paths and batches, as columns of the kernel
 ``candidates``  which paths a pair has
 ``ask``         asking a balancer that is written in Python, its answers checked
 ``session``     what a network of a run has for its balancer

@@ -8,11 +8,27 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.kernel import Columns, kernel, record
 from cosim.kernel.layout import RENAMED
 from cosim.network.balancing.contract import Balancer
-from cosim.network.balancing.state import CHOICE, LEAST_AGAIN_PS, MAX_STATE, SEEN, Balance
-from cosim.network.calendar import read_only
+from cosim.network.core import read_only
 from cosim.network.flows import F64
+
+MAX_STATE: int = kernel.MOST_STATES
+LEAST_AGAIN_PS: int = kernel.LEAST_AGAIN_PS
+"""A balancer that asks again sooner would keep the clock from going on."""
+
+PAIR = record("endpoint_pair")
+CANDIDATE = record("candidate")
+CHOICE = record("choice")
+SEEN = record("seen_path")
+
+
+class Balance(Columns):
+    """``routes`` and ``state`` run beside a network's connections, ``crowd``, ``dead`` and ``spot`` beside
+    its links.
+    """
+
 
 _SHOWN = [name for name in CHOICE.names or () if name not in ("conn", "begin")]
 _PATHS = {f"path_{name}": name for name in SEEN.names or () if name != "part"} | {"parts": "part"}

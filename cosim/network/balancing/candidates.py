@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.network.balancing.state import CANDIDATE, PAIR
-from cosim.network.channels import ChannelNumbers
+from cosim.network.balancing.ask import CANDIDATE, PAIR
+from cosim.network.core import ChannelNumbers
 from cosim.network.flows import I32, I64
 from cosim.topology.graph import Topology
 

@@ -74,7 +74,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from cosim.network.plugged import numba_signature
 from cosim.spec import Spec
 
 
@@ -103,6 +102,8 @@ class Balancer(Spec):
     @classmethod
     def numba_signature(cls) -> Any:
         """What ``numba.cfunc`` has to be given for a kernel."""
+        from cosim.network.plugged import numba_signature
+
         return numba_signature("choice", "seen_path")
 
     def parameters(self) -> list[float]:

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from functools import cache, cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from cosim.kernel import kernel
-from cosim.network.balancing.ask import ask_in_python, batch_of, wrong_answer
-from cosim.network.balancing.candidates import Candidates
+from cosim.network.balancing.ask import MAX_STATE, Balance, ask_in_python, batch_of, wrong_answer
 from cosim.network.balancing.contract import Balancer
-from cosim.network.balancing.state import MAX_STATE, Balance
-from cosim.network.chance import salts
 from cosim.network.flows import I32, I64
-from cosim.network.plugged import address_of_kernel, state_width
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
+
+if TYPE_CHECKING:
+    from cosim.network.balancing.candidates import Candidates
 
 _NONE: int = kernel.NONE
 
@@ -47,6 +46,8 @@ class Balancing:
         self.columns = _nobodys() if self.balancer is None else self._set_up(self.balancer)
 
     def _set_up(self, balancer: Balancer) -> Balance:
+        from cosim.network.plugged import address_of_kernel, state_width
+
         links = self._topology.num_links
         balance = Balance(
             crowd=np.zeros(links, np.int64),
@@ -69,6 +70,8 @@ class Balancing:
     @cached_property
     def candidates(self) -> Candidates:
         """The paths that pairs have to choose among."""
+        from cosim.network.balancing.candidates import Candidates
+
         detours = self.balancer is not None and self.balancer.detours
         return Candidates(self._topology, detours=detours)
 
@@ -93,6 +96,8 @@ class Balancing:
         mine = balance.routes[old:count]
         mine["pair"], mine["job"] = pair, job
         mine["path"] = mine["part"] = mine["due"] = _NONE
+        from cosim.network.chance import salts
+
         mine["salt"] = salts(self._seed, np.stack([np.full(len(src), job), src, dst, channel], axis=1))
         counts = balance.counts[0]
         if counts["splits"]:

@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from cosim.errors import NetworkError
-from cosim.network.calendar import Records, read_only
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.state import CONTROL_ROW, HOP_SIGHT, MAX_STATE, CongestionState
+from cosim.network.core import Records, read_only
 from cosim.network.flows import F64
 
 _SHOWN = dict.fromkeys(name for name in CONTROL_ROW.names or () if name != "begin")

@@ -61,10 +61,8 @@ from cosim.kernel import kernel
 from cosim.kernel.columns import longer
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.session import Balancing
-from cosim.network.calendar import events_of
 from cosim.network.chance import salts
 from cosim.network.changes import ChangeList, ChangeTable
-from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import OF_CHANGES, CompiledNetwork
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
@@ -85,7 +83,7 @@ from cosim.network.congestion.state import MAX_STATE, NUM_CLASSES, QUEUE_BINS, C
 from cosim.network.congestion.subflow_rows import SubflowRows
 from cosim.network.congestion.tuning import tuned
 from cosim.network.congestion.watching import LinkWatch
-from cosim.network.drains import DrainHeap
+from cosim.network.core import ChannelNumbers, DrainHeap, events_of
 from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.kernel import Columns, kernel, record
-from cosim.network.channels import ChannelNumbers
 from cosim.network.compiled import CompiledNetwork
+from cosim.network.core import ChannelNumbers
 from cosim.network.device.gpus import DeviceGpu
 from cosim.network.flows import F64, I32
 from cosim.network.simulator import Capabilities, NetworkStatistics

@@ -10,7 +10,6 @@
 ``alone_page``           each job beside its time alone: slowdowns, and Jain's index of the jobs' speeds
 ``comparison_page``      the page of ``cosim compare``: what was set differently, then what came out
                          differently
-``doubts_page``          the block ``doubtful:``, which stands above an answer
 ``loop_page``            the page of closed loop against open loop
 ``network_page``         the page of several networks: times, errors against the last, the order of designs
 ``scheduling_page``      the section of a run's page about its queue and its scheduler

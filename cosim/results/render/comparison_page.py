@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.results.compare import Comparison, Number, Row, Unit
-from cosim.results.render.doubts_page import points_section
-from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.render.page import Lines, Page, PageTable, Section, points_section
 from cosim.results.render.text import percent
 from cosim.units import format_rate, format_size, format_time
 

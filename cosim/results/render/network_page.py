@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cosim.results.networks import CollectiveError, NetworkComparison
-from cosim.results.render.doubts_page import points_section
-from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.render.page import Lines, Page, PageTable, Section, points_section
 from cosim.units import format_size, format_time
 
 _MAX_PAIRS = 5

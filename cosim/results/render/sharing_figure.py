@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.engine.records import Records
-from cosim.results.overlap import Overlap
+from cosim.results.intervals import Overlap
 from cosim.results.render.figure import COLORS, new_figure, save_figure
 from cosim.results.sharing import Sharing, sharing
 from cosim.results.summary import iteration_ends

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.network.simulator import BalancingUse
-from cosim.results.fast_forward import FastForward
-from cosim.results.line_waits import PLACES, LineWaits
-from cosim.results.queues import QueueSummary
-from cosim.results.render.doubts_page import doubts_section
-from cosim.results.render.page import Lines, Page, PageTable, Section
-from cosim.results.render.scheduling_page import scheduling_section
+from cosim.results.network_statistics import PLACES, FastForward, LineWaits, QueueSummary
+from cosim.results.render.page import Lines, Page, PageTable, Section, doubts_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
-from cosim.results.render.training import about_training
 from cosim.results.requests import RequestSummary
 from cosim.results.summary import BACKGROUND, JobSummary, MemoryUse, RankStatistics, Summary
 from cosim.units import format_rate, format_size, format_time
@@ -43,6 +38,8 @@ def summary_page(summary: Summary, *, blocks: str = BLOCKS, width: int | None = 
     if summary.jobs:
         sections.append(Section([*_jobs(summary, blocks)]))
     if summary.scheduling is not None:
+        from cosim.results.render.scheduling_page import scheduling_section
+
         sections.append(scheduling_section(summary))
     if summary.collectives:
         sections.append(Section([*_collectives(summary)]))
@@ -139,6 +136,8 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         yield f"  {who}{_about_memory(job, job.memory)}"
     yield from (f"  {who}{line}" for line in job.folding)
     if job.training is not None:
+        from cosim.results.render.training import about_training
+
         yield from (f"  {who}{line}" for line in about_training(job.training))
     if job.request is not None:
         yield f"  {who}{_about_request(job.request)}"

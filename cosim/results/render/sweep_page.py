@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cosim.results.orders import agreement, letters, reversals, shown_order
 from cosim.results.quantities import QUANTITIES
-from cosim.results.render.doubts_page import MARK, points_section
-from cosim.results.render.page import Lines, Page, PageTable, Section
+from cosim.results.render.page import MARK, Lines, Page, PageTable, Section, points_section
 from cosim.results.sweep import Cell, Column, SweepRun
 
 _PAGE_WIDTH = 110

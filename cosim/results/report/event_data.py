@@ -19,7 +19,7 @@ from cosim.faults.event import Event
 from cosim.faults.links import parts_of
 from cosim.faults.occasions import occasions
 from cosim.faults.ranks import ranks_of
-from cosim.results.overlap import covered, union
+from cosim.results.intervals import covered, union
 from cosim.results.report.source import I64, ReportSource
 from cosim.topology.graph import I32, Paths, Topology
 from cosim.units import format_rate

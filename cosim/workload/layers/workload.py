@@ -14,15 +14,14 @@ from cosim.registry import Named, find
 from cosim.spec import RateBps, SizeBytes, Spec, TimePs
 from cosim.units import PS_PER_S, format_rate, format_size, format_time
 from cosim.workload.contract import WorkloadSpec
-from cosim.workload.first_layers import FirstLayers
 from cosim.workload.layers.graph_file import read_graph
 from cosim.workload.layers.partition import Equation, Level, parse_levels, partition, predicted_s
 from cosim.workload.layers.pipeline import Schedule, minibatches_of, pipeline
 from cosim.workload.layers.plan import PlannedStage, StagePlan, data_parallel, written_plan
 from cosim.workload.layers.profile import LayerProfile, ProfiledLayer
 from cosim.workload.layers.staleness import Order, averaged, fewest_stale, layer_by_layer
-from cosim.workload.local_sgd import LocalSgd
 from cosim.workload.program import Workload
+from cosim.workload.training_settings import FirstLayers, LocalSgd
 
 
 class WrittenLayer(Spec):

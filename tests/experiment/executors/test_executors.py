@@ -21,9 +21,8 @@ import cosim
 from cosim.errors import InputError, SimulationError
 from cosim.experiment.executors import dask, worker
 from cosim.experiment.executors.call import Limits, RunCall
-from cosim.experiment.executors.contract import Executor, run_all
+from cosim.experiment.executors.contract import Executor, read_executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
-from cosim.experiment.run import read_executor
 from cosim.protocol import adapters
 from tests.cli.processes import PATIENCE_S, wait_for
 from tests.experiment.executors.cluster import DaskCluster, computed, dask_cluster, write_sweep

@@ -13,7 +13,7 @@ from cosim.experiment.scenario import Scenario
 from cosim.formats.nccl_tests.text import read_test
 from cosim.pattern.template import Collective
 from cosim.topology.contract import TopologySpec
-from cosim.topology.fabrics import FabricCosts
+from cosim.topology.host_shape import FabricCosts
 from tests.lab.validation.internode import rows
 
 US = 1e-6

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim.context import HERE
+from cosim.network.balancing.ask import CHOICE, MAX_STATE, SEEN
 from cosim.network.balancing.contract import Balancer
-from cosim.network.balancing.state import CHOICE, MAX_STATE, SEEN
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.plugged import address_of_kernel

@@ -21,9 +21,8 @@ from scipy import stats
 
 import cosim
 from cosim.cluster.arrange import Request, seats
-from cosim.cluster.contract import I32
+from cosim.cluster.contract import I32, Queue
 from cosim.cluster.locality import Local, domains
-from cosim.cluster.queue import Queue
 from cosim.cluster.schedulers.profile import JobProfile
 from cosim.cluster.sharing import Cluster, Submitted
 from cosim.context import HERE

@@ -19,7 +19,7 @@ from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario
 from cosim.pattern.nccl import Nccl
 from cosim.pattern.template import Collective
-from cosim.topology.fabrics import FABRICS, FabricName
+from cosim.topology.host_shape import FABRICS, FabricName
 from cosim.topology.scale_up import host_shape
 from tests.inputs import find
 

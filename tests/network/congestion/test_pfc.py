@@ -15,7 +15,7 @@ from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.timely import Timely
 from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
-from cosim.results.queues import summarize_queues
+from cosim.results.network_statistics import summarize_queues
 from cosim.results.render.summary_page import render_queues
 from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
