@@ -112,6 +112,8 @@ class World:
                     [{"up": False}, {"up": True}, {"rate": "10Gbps"}, {"avoid": True}, {"avoid": False}]
                 )
                 sim.change(draw.choice(names), **how)
+            if self.network == CONGESTION and draw.random() < 0.3:
+                sim.change_control(g=draw.choice([0.0625, 0.25, 0.9]))
         for name in names:
             sim.change(name, up=True)
 
