@@ -108,13 +108,22 @@ class Collectives:
             meeting.ready_ps = rank.clock.now_ps
         self._bring(meeting, position)
 
+    def of(self, rank: Rank, step: RankStep) -> Meeting:
+        """What a rank that has come has under way."""
+        group = rank.job.group(rank.number, rank.operation(step))
+        met = group, rank.program.naming[step.op], rank.program.occurrence[step.op], step.iteration
+        return self.under_way[met]
+
     def _meet(self, rank: Rank, step: RankStep, met: Met) -> Meeting:
         """A group's first rank comes: the collective begins."""
         group, naming, occurrence, iteration = met
         # Turns go on within an iteration, and begin anew with the next: all iterations fare alike.
         of_iteration, turn = self._turns.get(group, (-1, FIRST))
         plan = self._run.plans.whole(
-            rank.operation(step), group, turn if of_iteration == iteration else FIRST
+            rank.operation(step),
+            group,
+            turn if of_iteration == iteration else FIRST,
+            rank.algorithm(step),
         )
         self._turns[group] = iteration, plan.turn
         # A stable operation number: that of the group's lowest rank, which all members agree on.
@@ -195,7 +204,7 @@ class Collectives:
                 meeting.group.endpoints[phase.participants[sub]],
                 key,
                 meeting.job,
-                iteration,
+                meeting.first[0].traits(meeting.first[1]),
                 partial(self._exit, meeting, part, sub),
                 told_from=phase.template.exit_base,
             )

@@ -38,6 +38,10 @@ class RunRecorder:
         self.num_operations = 0
         self.end_ps = 0
 
+    def keep(self, ranks: I64) -> None:
+        """Keep operations of these ranks of one more job."""
+        self._kept.append({*ranks.tolist()})
+
     # -- what happens --------------------------------------------------------------------------------
 
     def operation(self, job: int, rank: int, step: RankStep, start_ps: int, end_ps: int) -> None:
