@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cosim.engine.directing import JobOrder
 from cosim.engine.driven import AskedCollective
-from cosim.engine.programs import ReadyJob
+from cosim.engine.programs import Group, ReadyJob
 from cosim.engine.records import JobInfo, Records
 from cosim.engine.under_way import Waiting
 from cosim.network.flows import I32, I64
 from cosim.network.simulator import NetworkSimulator
-from cosim.workload.operation import OpKind
+from cosim.pattern.plan import Plan
+from cosim.workload.operation import Operation, OpKind
 
 Told = Callable[[Sequence[int], Iterable[int], Iterable[tuple[int, int]]], None]
 """Called with what ended together: tickets; jobs that are watched; ranks that came to what code carries, each
 as a rendezvous and a position.
 """
+
+
+class MetCollective(NamedTuple):
+    """A collective of a group under way, as whoever came first has it."""
+
+    operation: Operation
+    plan: Plan
+    job: int
+    iteration: int
+    group: Group
 
 
 class Driver(Protocol):
@@ -69,6 +80,14 @@ class Driver(Protocol):
         self, job: int, ranks: tuple[int, ...], position: int | None, asked: AskedCollective, like: int
     ) -> int:
         """Have all ranks of a group come to its next collective, or the one at ``position`` alone."""
+
+    def carry(
+        self, ends: tuple[int, int, int, int], met: int, size: int, rank: int, number: int, whom: Any
+    ) -> None:
+        """Start the ``number``-th flow of a rendezvous that code carries, between nodes.
+
+        ``ends``: job, source, destination, channel; ``rank`` is the lowest of its group.
+        """
 
     def came(self, ticket: int) -> Any:
         """A ticket is through: whom to tell."""
@@ -131,6 +150,15 @@ class LiveReplay(Protocol):
 
     def slowness(self, number: int, rank: int) -> int:
         """How much longer a rank computes now, in millionths."""
+
+    def met(self, number: int) -> MetCollective:
+        """A rendezvous that code carries."""
+
+    def count_carried(self, met: int, messages: int) -> None:
+        """A collective that code carried sent so many messages."""
+
+    def leave_carried(self, met: int, position: int) -> None:
+        """A rank is done now with a rendezvous that code carries."""
 
     def done(self) -> tuple[int, int]:
         """Operations that ended and messages that arrived."""

@@ -24,7 +24,7 @@ from cosim.engine.directing import Directing, Director, JobOrder, tell
 from cosim.engine.driven import DrivenJob, IssuedPrograms, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.live import Told
+from cosim.engine.live import MetCollective, Told
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.progress import ProgressInfo
@@ -273,6 +273,24 @@ class Replay:
             )
 
         self._engine.on_told = told
+        self._engine.groups.carries = True
+
+    def met(self, number: int) -> MetCollective:
+        """A rendezvous that code carries."""
+        engine = self._engine
+        row = engine.columns.rendezvous[number]
+        comm = engine.groups.comms[int(row["comm"])]
+        plan = engine.groups.planned[int(row["plan"])].plan
+        _, operation = engine.numbered(int(row["rank"]), int(row["op"]))
+        return MetCollective(operation, plan, comm.job, int(row["iteration"]), comm.group)
+
+    def count_carried(self, met: int, messages: int) -> None:
+        """A collective that code carried sent so many messages."""
+        self._engine.groups.count_carried(met, messages)
+
+    def leave_carried(self, met: int, position: int) -> None:
+        """A rank is done now with a rendezvous that code carries."""
+        self._engine.leave_carried(met, position)
 
     def watch(self, number: int) -> None:
         """Tell from now on when an iteration of a job's rank ends."""

@@ -208,8 +208,7 @@ def _reference(
         release_of(scenario, built.network),
         watched(scenario, built),
     )
-    # Links that processes change are those of the models behind the seam.
-    network = plain(scenario, built.network, topology) if topology is built.topology else built.network
+    network = plain(scenario, built.network, topology)
     series = None if looked_at is None else SampledSeries(looked_at, network, topology.num_endpoints)
     if release == "engine" or not network.describe().dependent_flows:
         network = PlainReleasing(network)

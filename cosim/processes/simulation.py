@@ -21,7 +21,6 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.live import LiveReplay
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
-from cosim.engine.replay import Replay
 from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.carrying import Carrying
@@ -117,7 +116,7 @@ class Simulation(CoSimEnvironment, RankWork):
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
         self._links = LiveLinks(topology, replay, self._open)
         self.control = JobControl(replay, self._links, placements, has_priorities=has_priorities)
-        self._carrying = Carrying(self, replay, topology) if isinstance(replay, Replay) else None
+        self._carrying = Carrying(self, replay, topology)
         for number, job in enumerate(replay.jobs):
             self._names.add(job.info.name)
             if not job.info.driven:
@@ -252,9 +251,8 @@ class Simulation(CoSimEnvironment, RankWork):
         if jobs:
             for number in sorted({*jobs} & self._by_number.keys()):
                 self._by_number[number].look()
-        if self._carrying is not None:
-            for met, position in arrivals:
-                self._carrying.arrived(met, position)
+        for met, position in arrivals:
+            self._carrying.arrived(met, position)
 
     def step(self) -> None:
         """Run SimPy's next event, after everything else has gone as far as it may without it."""

@@ -63,7 +63,7 @@ class Clock(simpy.Environment):
         order = priority
         if not isinstance(priority, tuple):  # SimPy's own
             order = self.round if delay == 0 else 0, STOP if priority < 0 else PROCESS, priority
-        super().schedule(event, order, int(delay))  # type: ignore[arg-type]
+        super().schedule(event, order, int(delay))
 
     def due(self, time_ps: int, what: int, *who: int, then: Happened | None = None) -> Event:
         """An event that happens at ``time_ps``, in its order within that instant."""
@@ -111,7 +111,8 @@ class Clock(simpy.Environment):
         if not self._queue:
             return NEVER
         time_ps, order, *_ = self._queue[0]
-        return int(time_ps) - (order[1] == STOP)  # type: ignore[index]
+        what: Any = order
+        return int(time_ps) - int(what[1] == STOP)
 
     def _waits_for_network(self) -> bool:
         if not self._queue:  # nothing is left here: until the network, too, is through

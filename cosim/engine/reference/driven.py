@@ -18,7 +18,7 @@ from cosim.engine.plans import By
 from cosim.engine.programs import Naming, ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
 from cosim.engine.reference.ranks import Rank, RankStep
-from cosim.network.flows import I32, I64
+from cosim.network.flows import I32, I64, flat_table, pack_key
 from cosim.workload.operation import Operation, Peer
 
 if TYPE_CHECKING:
@@ -165,6 +165,25 @@ class ReferenceDriver(IssuedKinds):
             given = Given(ticket, like, traits=traits, algorithm=asked.algorithm)
             self._give(job, rank, given, ranks, size_bytes=asked.size_bytes)
         return ticket.number
+
+    def carry(
+        self, ends: tuple[int, int, int, int], met: int, size: int, rank: int, number: int, whom: Any
+    ) -> None:
+        """Start the ``number``-th flow of a rendezvous that code carries."""
+        job, src, dst, channel = ends
+        meeting, run, ticket = self._run.carried[met], self._run, self._ticket(1, whom)
+        first, step = meeting.first
+        high, _ = pack_key(job, step.iteration, meeting.number, 0, 0)
+        flows = run.flows.open(
+            flat_table([0], [1], [size], channel=[channel]),
+            np.array([src, dst], np.int32),
+            (high, rank << 44 | number),
+            meeting.job,
+            first.traits(step),
+            lambda *_: run.tell_of(ticket.number),
+            release="caller",
+        )
+        run.flows.start(flows, 0, run.clock.now_ps)
 
     def came(self, ticket: int) -> Any:
         """A ticket is through: whom to tell."""

@@ -9,7 +9,7 @@ from simpy.events import Event
 
 from cosim.engine.directing import JobOrder
 from cosim.engine.driven import DrivenJob
-from cosim.engine.live import Told
+from cosim.engine.live import MetCollective, Told
 from cosim.engine.programs import ReadyJob, check_job
 from cosim.engine.records import JobInfo
 from cosim.engine.reference.clock import JOINING, PROCESS, TELLING, Clock
@@ -36,6 +36,10 @@ class LiveReference(ReferenceReplay):
         self._watched: set[int] = set()
         self._tickets: list[int] = []
         self._ended: set[int] = set()
+        self._arrivals: list[tuple[int, int]] = []
+        self.carried: dict[int, Meeting] = {}
+        """What code carries and is under way, by number."""
+        self._num_carried = 0
         self._is_telling = False
         self._whom: Told = lambda *_: None
         super().__init__(*given, **more)
@@ -120,7 +124,35 @@ class LiveReference(ReferenceReplay):
         self._is_telling = False
         tickets, self._tickets = self._tickets, []
         ended, self._ended = self._ended, set()
-        self._whom(tickets, ended, ())
+        arrivals, self._arrivals = self._arrivals, []
+        self._whom(tickets, ended, arrivals)
+
+    # -- collectives that code carries ---------------------------------------------------------------
+
+    def carrier_waits(self, meeting: Meeting, position: int) -> None:
+        """See :class:`~cosim.engine.reference.replay.ReferenceReplay`: code is told of it."""
+        if len(meeting.came) == 1:
+            self.carried[self._num_carried] = meeting
+            self._num_carried += 1
+        number = next(number for number, one in self.carried.items() if one is meeting)
+        self._arrivals.append((number, position))
+        self._tell_later()
+
+    def met(self, number: int) -> MetCollective:
+        """A rendezvous that code carries."""
+        one = self.carried[number]
+        return MetCollective(one.operation, one.plan, one.job.number, one.first[1].iteration, one.group)
+
+    def count_carried(self, met: int, messages: int) -> None:
+        """A collective that code carried sent so many messages."""
+        self.carried[met].num_messages = messages
+
+    def leave_carried(self, met: int, position: int) -> None:
+        """A rank is done now with a rendezvous that code carries."""
+        meeting = self.carried[met]
+        self.collectives.leave(meeting, position, self.clock.now_ps)
+        if len(meeting.left) == len(meeting.group.ranks):
+            del self.carried[met]
 
     # -- what they do with jobs ----------------------------------------------------------------------
 

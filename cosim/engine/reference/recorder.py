@@ -78,7 +78,7 @@ class RunRecorder:
                 algorithm=meeting.plan.algorithm,
                 ranks=group.ranks,
                 size_bytes=one.size_bytes,
-                messages=meeting.plan.num_messages,
+                messages=meeting.num_messages,
                 start_ps=meeting.start_ps,
                 ready_ps=meeting.ready_ps,
                 end_ps=end_ps,

@@ -17,7 +17,7 @@ from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.progress import ProgressInfo
 from cosim.engine.records import I64, JobInfo, MemoryNodes, Records
 from cosim.engine.reference.clock import BEGINNING, Clock
-from cosim.engine.reference.collectives import Collectives
+from cosim.engine.reference.collectives import Collectives, Meeting
 from cosim.engine.reference.directing import DirectedJobs
 from cosim.engine.reference.flows import FlowsUnderWay
 from cosim.engine.reference.messages import PostedMessages
@@ -26,7 +26,7 @@ from cosim.engine.reference.recorder import RunRecorder
 from cosim.engine.reference.sampling import SampledSeries
 from cosim.engine.reference.stalls import waits
 from cosim.engine.reference.traffic import iteration_bytes
-from cosim.errors import ScenarioError, SimulationError, StallError
+from cosim.errors import AlgorithmError, ScenarioError, SimulationError, StallError
 from cosim.network.flows import Completions, FlowTable
 from cosim.network.reference.releasing import PlainReleasing
 from cosim.network.simulator import NetworkSimulator
@@ -231,6 +231,16 @@ class ReferenceReplay:
 
     def iteration_ended(self, job: ReadyJob) -> None:
         """A rank of a job has ended an iteration."""
+
+    def carrier_waits(self, meeting: Meeting, position: int) -> None:
+        """A rank has come to a collective that code carries.
+
+        Raises
+        ------
+        AlgorithmError
+            There is no code beside this run.
+        """
+        raise AlgorithmError(f"nobody carries {meeting.title()}, where rank {position} waits")
 
     def most_iterations(self, job: ReadyJob) -> int:
         """How many iterations of a job may begin."""

@@ -639,6 +639,7 @@ struct fluid_flow {
 /* The message of the same number, which may wait in its channel. */
 struct fluid_message {
   int64_t origin; /* when it started */
+  int64_t counted; /* bytes of it that were counted on links that it has left */
   int32_t handle, rep, row;
   int32_t next; /* in its channel */
 };
