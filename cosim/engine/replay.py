@@ -274,6 +274,7 @@ class Replay:
 
         self._engine.on_told = told
         self._engine.groups.carries = True
+        self._engine.columns.scalars["may_go_on"] = 1
 
     def met(self, number: int) -> MetCollective:
         """A rendezvous that code carries."""

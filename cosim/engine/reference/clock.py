@@ -101,27 +101,23 @@ class Clock(simpy.Environment):
         """Take SimPy's next event, after the network has gone as far as it may without it."""
         while self._waits_for_network():
             self._advance()
-        if self._queue and self._queue[0][0] > self._now:
+        if self._next_ps > self._now:
             self.round = 0
         super().step()
 
     @property
-    def _horizon_ps(self) -> int:
-        """SimPy's next time; just before it, where a call of ``run`` ends then: nothing has happened then."""
-        if not self._queue:
-            return NEVER
-        time_ps, order, *_ = self._queue[0]
-        what: Any = order
-        return int(time_ps) - int(what[1] == STOP)
+    def _next_ps(self) -> int:
+        """When SimPy's next event is, in picoseconds whatever ``now`` counts."""
+        return int(self._queue[0][0]) if self._queue else NEVER
 
     def _waits_for_network(self) -> bool:
-        if not self._queue:  # nothing is left here: until the network, too, is through
+        if self._next_ps == NEVER:  # nothing is left here: until the network, too, is through
             return not self.outbox.is_empty or (self.granted_ps < NEVER and self.expects())
-        return self._horizon_ps > self.granted_ps
+        return self._next_ps > self.granted_ps
 
     def _advance(self) -> None:
         """Give the network what there is for it, and let it run up to SimPy's next event."""
-        horizon = self._horizon_ps
+        horizon = self._next_ps
         batch, before = self.outbox.take(), self.granted_ps
         name = self.network.describe().name
         answer = granted_by(name, self.network.advance(batch, horizon), before, horizon)

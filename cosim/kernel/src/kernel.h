@@ -1251,6 +1251,8 @@ struct engine_state {
   uint64_t digest[2], op_digest[2];
   int64_t messages; /* that completed; marks are none */
   int64_t fct_min, fct_max, fct_sum, fct_carries; /* of their times; the sum is fct_sum + fct_carries * 2^62 */
+  int64_t under_way;  /* groups of flows */
+  int64_t may_go_on; /* 1: somebody may have more to do once nothing is left: time stays at what ended last */
 };
 
 /* An operation of a program, once for each slot (cosim/engine/slots.py), of which it is `number`; such a row is what is

@@ -83,7 +83,7 @@ class PlainNetwork(NetworkSimulator):
 
     name: ClassVar[str]
     quantum_ps = 1
-    link_changes = live_changes = True
+    link_changes = True
     has_rates = False
     _is_open: bool | None = None  # None: not yet
 
@@ -91,7 +91,7 @@ class PlainNetwork(NetworkSimulator):
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         what = {
             "link_changes": self.link_changes,
-            "live_changes": self.live_changes,
+            "live_changes": self.link_changes,
             "rates": self.has_rates,
             "switch_ends": True,
         }
@@ -136,7 +136,7 @@ class PlainNetwork(NetworkSimulator):
 
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`. At one time, links come first."""
-        if not self.live_changes or self.topology.changes is None:
+        if not self.link_changes or self.topology.changes is None:
             super().change(changes)
         known = [] if self._change is None else [self._change, *self._changes]
         known += changes
