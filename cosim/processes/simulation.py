@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from types import CodeType
@@ -91,6 +92,8 @@ class Simulation(CoSimEnvironment, RankWork):
         self._looked_at: set[tuple[CodeType, ...]] = {()}
         self._said: list[str] = []
         self._state = "new"
+        self._is_timed = False
+        """Whether what happened ends at a time, not with the last operation that ended."""
 
     def take(
         self,
@@ -502,13 +505,13 @@ class Simulation(CoSimEnvironment, RankWork):
         if isinstance(until, Event) and until.callbacks is None:
             return self.so_far()
         stop = self._stop(until)
-        is_timed = until is not None and stop is not until
+        self._is_timed = until is not None and stop is not until
         try:
             while True:
                 self.step()
                 self._in_vain += 1
                 if self._in_vain >= MOST_IN_VAIN:
-                    self._watch(is_timed)
+                    self._watch()
         except StopSimulation:
             pass
         except EmptySchedule:
@@ -525,7 +528,10 @@ class Simulation(CoSimEnvironment, RankWork):
     def so_far(self, interrupted: str = "") -> Any:
         """What happened up to now, as a :class:`cosim.Run`: also after a process has raised."""
         self._open()
-        return self._finish(self._replay.records(interrupted), self._said)
+        records = self._replay.records(interrupted)
+        if self._is_timed:  # links may be busy with what has not ended
+            records = replace(records, end_ps=max(records.end_ps, self.now_ps))
+        return self._finish(records, self._said)
 
     def close(self) -> None:
         """Let go of the network."""
@@ -564,7 +570,7 @@ class Simulation(CoSimEnvironment, RankWork):
         self.schedule_early(event, at)
         return event
 
-    def _watch(self, is_timed: bool) -> None:
+    def _watch(self) -> None:
         """Now and then: see that something of the run happens, where no time ends it.
 
         Raises
@@ -578,7 +584,7 @@ class Simulation(CoSimEnvironment, RankWork):
         if before[:2] != self._seen[:2]:
             return
         is_idle = self._replay.is_idle() and not self._is_sending()
-        if before[2] == self.now_ps or (is_idle and not is_timed):
+        if before[2] == self.now_ps or (is_idle and not self._is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
             others = f", nor {len(alive) - 1} others" if len(alive) > 1 else ""
             what = f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened"
