@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -43,6 +45,10 @@ ENDED = EventPriority(0)
 """SimPy's priority of what ends: before timeouts of the same time."""
 MOST_IN_VAIN = 1_000_000
 """So many steps of processes with nothing done between them, where nothing else is left: they never end."""
+_ALLOCATIONS = 50_000
+"""Between two looks for garbage: thousands of processes that wait were looked through again and again, which
+took a third of the time.
+"""
 Proc = Generator[Event, Any, Any]
 
 
@@ -507,11 +513,12 @@ class Simulation(CoSimEnvironment, RankWork):
         stop = self._stop(until)
         self._is_timed = until is not None and stop is not until
         try:
-            while True:
-                self.step()
-                self._in_vain += 1
-                if self._in_vain >= MOST_IN_VAIN:
-                    self._watch()
+            with _garbage_left(_ALLOCATIONS):
+                while True:
+                    self.step()
+                    self._in_vain += 1
+                    if self._in_vain >= MOST_IN_VAIN:
+                        self._watch()
         except StopSimulation:
             pass
         except EmptySchedule:
@@ -609,6 +616,18 @@ class Simulation(CoSimEnvironment, RankWork):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"
             lines.append(f"{who} waits for {event.what}")
         return lines
+
+
+@contextmanager
+def _garbage_left(allocations: int) -> Iterator[None]:
+    """Have Python look for garbage no sooner than after so many allocations, for now."""
+    first, *others = gc.get_threshold()
+    if 0 < first < allocations:
+        gc.set_threshold(allocations, *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(first, *others)
 
 
 def _own_line(error: BaseException | None) -> Location | None:
