@@ -31,7 +31,7 @@ class MetCollective(NamedTuple):
     group: Group
 
 
-class Driver(Protocol):
+class RanksDriver(Protocol):
     """Issues operations on the ranks of driven jobs. ``whom`` is told when one has ended."""
 
     waiting: dict[int, Any]
@@ -100,7 +100,7 @@ class LiveReplay(Protocol):
     """A replay, by numbers of jobs and ranks."""
 
     @property
-    def driver(self) -> Driver:
+    def driver(self) -> RanksDriver:
         """Who has ranks do something."""
 
     @property

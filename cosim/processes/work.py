@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 
 from cosim.engine.driven import AskedCollective
-from cosim.engine.live import Driver
+from cosim.engine.live import RanksDriver
 from cosim.engine.plans import By
 from cosim.engine.programs import COLLECTIVES
 from cosim.errors import WorkloadError
@@ -64,7 +64,7 @@ class RankWork(ABC):
         """Among the jobs of the run."""
 
     @property
-    def _driver(self) -> Driver:
+    def _driver(self) -> RanksDriver:
         return self._sim.driver
 
     @property

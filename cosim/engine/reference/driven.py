@@ -39,7 +39,7 @@ class Ticket:
     left: int
 
 
-class Given(NamedTuple):
+class GivenStep(NamedTuple):
     """What else is known of an operation that a rank was given. ``dst``: of transfers, the endpoint."""
 
     ticket: Ticket
@@ -55,7 +55,7 @@ class DrivenRank(Rank):
     def __init__(self, run: LiveReference, job: ReadyJob, number: int, place: int) -> None:
         super().__init__(run, job, number, place)
         self._tell = run.tell_of
-        self.given: list[Given] = []
+        self.given: list[GivenStep] = []
         self._met: dict[Naming, int] = {}
 
     @property
@@ -63,7 +63,7 @@ class DrivenRank(Rank):
         """Whoever waits for it says so."""
         return True
 
-    def give(self, one: Operation, given: Given, group: Naming = ()) -> None:
+    def give(self, one: Operation, given: GivenStep, group: Naming = ()) -> None:
         """Have it do something from now on."""
         program: Any = self.program
         step = RankStep(0, len(self.given))
@@ -104,7 +104,7 @@ class DrivenRank(Rank):
 
 
 class ReferenceDriver(IssuedKinds):
-    """See :class:`~cosim.engine.live.Driver`."""
+    """See :class:`~cosim.engine.live.RanksDriver`."""
 
     def __init__(self, run: LiveReference) -> None:
         super().__init__()
@@ -116,14 +116,14 @@ class ReferenceDriver(IssuedKinds):
         """Have ranks compute."""
         ticket = self._ticket(len(ranks))
         for rank, duration in zip(ranks.tolist(), durations.tolist(), strict=True):
-            self._give(job, rank, Given(ticket, like), duration_ps=duration)
+            self._give(job, rank, GivenStep(ticket, like), duration_ps=duration)
         return ticket.number
 
     def access(self, job: int, ranks: I32, size: int, duration_ps: int, like: int) -> int:
         """Have ranks access remote memory."""
         ticket = self._ticket(len(ranks))
         for rank in ranks.tolist():
-            self._give(job, rank, Given(ticket, like), size_bytes=size, duration_ps=duration_ps)
+            self._give(job, rank, GivenStep(ticket, like), size_bytes=size, duration_ps=duration_ps)
         return ticket.number
 
     def way(
@@ -145,14 +145,14 @@ class ReferenceDriver(IssuedKinds):
         """Have a rank send to an endpoint."""
         job, rank, dst, traits, like, peer = way
         ticket = self._ticket(1, whom)
-        self._give(job, rank, Given(ticket, like, dst, traits), size_bytes=size, peer=_peer(peer))
+        self._give(job, rank, GivenStep(ticket, like, dst, traits), size_bytes=size, peer=_peer(peer))
 
     def message(
         self, job: int, rank: int, peer: int, size: int, tag: int, like: int, whom: Any, *, sends: bool
     ) -> None:
         """Post one end of a message."""
         del sends  # as it is like
-        given = Given(self._ticket(1, whom), like)
+        given = GivenStep(self._ticket(1, whom), like)
         self._give(job, rank, given, size_bytes=size, peer=_peer(peer), tag=tag)
 
     def collective(
@@ -162,7 +162,7 @@ class ReferenceDriver(IssuedKinds):
         here = ranks if position is None else (ranks[position],)
         ticket, traits = self._ticket(len(here)), self._class_of(job, asked.priority)
         for rank in here:
-            given = Given(ticket, like, traits=traits, algorithm=asked.algorithm)
+            given = GivenStep(ticket, like, traits=traits, algorithm=asked.algorithm)
             self._give(job, rank, given, ranks, size_bytes=asked.size_bytes)
         return ticket.number
 
@@ -202,7 +202,7 @@ class ReferenceDriver(IssuedKinds):
         ready: Any = self._run.jobs[job]
         return 0 if priority is None else int(ready.class_of(priority))
 
-    def _give(self, job: int, rank: int, given: Given, group: Naming = (), **what: Any) -> None:
+    def _give(self, job: int, rank: int, given: GivenStep, group: Naming = (), **what: Any) -> None:
         of: Any = self._run.ranks[job][rank]
         of.give(replace(self.prototypes[given.like], **what), given, group)
 
