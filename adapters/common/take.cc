@@ -112,6 +112,10 @@ TakeChanges(const wire::Changes& changes, Seam& seam)
     {
         Fault("changes.dead", "links beyond the last set");
     }
+    if (changes.control_size() != 0)
+    {
+        throw SessionError("STATE", "it has no control whose parameters change while it runs");
+    }
 }
 
 using Waits = std::vector<std::pair<uint64_t, Wait>>;

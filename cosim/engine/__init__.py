@@ -12,6 +12,7 @@
 ``releasing``            dependent flows released in front of a network
 ``directing``            somebody else says where and when jobs begin
 ``driven``               jobs whose ranks do what processes have them do, as the run goes on
+``live``                 what processes need of a replay: of the kernel's, or of the reference
 ``series``               queues and rates over time
 ``stall``                who waits for whom
 ``records``              what is written down, and how far a run is

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.columns import NONE
+from cosim.engine.plans import By
 from cosim.engine.program_columns import Slots
 from cosim.engine.programs import ReadyJob, ReadyProgram
 from cosim.engine.records import JobInfo
@@ -54,8 +55,7 @@ def driven_workload(ranks: int) -> Workload:
 class DrivenJob(ReadyJob):
     """A driven job, ready to run. ``classes`` are the priorities that its messages have had so far."""
 
-    def __init__(self, number: int, info: JobInfo, topology: Topology, driver: RankDriver) -> None:
-        programs: Any = _Programs(driver, number, len(info.endpoints))
+    def __init__(self, number: int, info: JobInfo, topology: Topology, programs: Any) -> None:
         super().__init__(number, info, topology, programs, Slots(1, 1))
         self.classes = [info.priority]
 
@@ -113,16 +113,75 @@ class TransferWay(NamedTuple):
     peer: int
 
 
-class RankDriver:
+class AskedCollective(NamedTuple):
+    """What ranks that meet in a collective agree on."""
+
+    kind: str
+    size_bytes: int
+    root: int
+    algorithm: By
+    priority: int | None
+
+
+class IssuedKinds:
+    """What issued operations are like, but for durations, sizes, peers and tags: base of drivers."""
+
+    def __init__(self) -> None:
+        self.prototypes: list[Operation] = []
+        self._like: dict[tuple[object, ...], int] = {}
+
+    def like(
+        self,
+        kind: OpKind,
+        name: str,
+        collective: str = "",
+        ranks: tuple[int, ...] | None = None,
+        root: int = 0,
+        channel: int = 0,
+        access: str = "",
+    ) -> int:
+        """The number of what operations are like."""
+        key = kind, name, collective, ranks, root, channel, access
+        known = self._like.get(key)
+        if known is None:
+            known = self._like[key] = len(self.prototypes)
+            said = {"collective": collective, "ranks": ranks, "root": root}
+            self.prototypes.append(Operation(name, kind, "", **said, channel=channel, access=access))  # type: ignore[arg-type]
+        return known
+
+    def done(self, info: JobInfo, counts: I64, rows: IssuedRows) -> JobInfo:
+        """A driven job with what it did as its workload: ``counts`` operations of each rank, rank by rank."""
+        table = OperationTable(
+            self.prototypes or [Operation("none", OpKind.COMPUTE, "")],
+            rows.like,
+            first=np.concatenate([[0], np.cumsum(counts)]),
+            duration_ps=rows.duration_ps,
+            size_bytes=rows.size_bytes,
+            peer=rows.peer,
+            tag=rows.tag,
+        )
+        names = [f"rank {rank}" for rank in range(len(counts))]
+        return replace(info, workload=replace(info.workload, programs=table.programs(names)))
+
+
+class IssuedRows(NamedTuple):
+    """Columns of issued operations: int64 each."""
+
+    like: I64
+    duration_ps: I64
+    size_bytes: I64
+    peer: I64
+    tag: I64
+
+
+class RankDriver(IssuedKinds):
     """Issues operations on the ranks of driven jobs. Times are picoseconds, ranks numbers in their job."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.waiting: dict[int, tuple[Any, Bound | None]] = {}
         """By ticket: whoever is to be told, and what is under way by a binding of :class:`Bound`."""
         self._asked: list[tuple[Any, Bound | None]] = []
-        self.prototypes: list[Operation] = []
-        """What operations are like, but for durations, sizes, peers and tags."""
-        self._like: dict[tuple[object, ...], int] = {}
         self._ports: dict[tuple[int, int, int, int], int] = {}
         self._channels: dict[tuple[int, int, int, int], int] = {}
         self._doors: dict[tuple[int, int, str, int], int] = {}
@@ -144,25 +203,6 @@ class RankDriver:
         self._rows, self._tickets = memoryview(rows).cast("B"), rows["ticket"]
 
     # -- what is issued ------------------------------------------------------------------------------
-
-    def like(
-        self,
-        kind: OpKind,
-        name: str,
-        collective: str = "",
-        ranks: tuple[int, ...] | None = None,
-        root: int = 0,
-        channel: int = 0,
-        access: str = "",
-    ) -> int:
-        """The number of what operations are like."""
-        key = kind, name, collective, ranks, root, channel, access
-        known = self._like.get(key)
-        if known is None:
-            known = self._like[key] = len(self.prototypes)
-            said = {"collective": collective, "ranks": ranks, "root": root}
-            self.prototypes.append(Operation(name, kind, "", **said, channel=channel, access=access))  # type: ignore[arg-type]
-        return known
 
     def compute(self, job: int, ranks: I32, durations: I64, like: int) -> int:
         """Have ranks compute, each for its duration, from now on: the ticket."""
@@ -278,10 +318,8 @@ class RankDriver:
         job: int,
         ranks: tuple[int, ...],
         position: int | None,
-        what: int,
-        size: int,
+        asked: AskedCollective,
         like: int,
-        priority: int | None,
     ) -> int:
         """Have all ranks of a group come to its next collective, or the one at ``position`` alone."""
         first, met = self._group(job, ranks)
@@ -297,9 +335,9 @@ class RankDriver:
             occurrence,
             kernel.OP_COLLECTIVE,
             like,
-            size,
-            what,
-            self.class_of(job, priority),
+            asked.size_bytes,
+            self.engine.tables.what(*asked),
+            self.class_of(job, asked.priority),
         )
 
     def came(self, ticket: int) -> Any:
@@ -398,20 +436,20 @@ class RankDriver:
         rows = rows[(rows["rank"] >= first) & (rows["rank"] < first + world)]
         rows = rows[np.argsort(rows["rank"], kind="stable")]
         counts = np.bincount(rows["rank"] - first, minlength=world)
-        table = OperationTable(
-            self.prototypes or [Operation("none", OpKind.COMPUTE, "")],
-            rows["like"],
-            first=np.concatenate([[0], np.cumsum(counts)]),
-            duration_ps=rows["duration"].copy(),
-            size_bytes=rows["size"].copy(),
-            peer=rows["peer"].astype(np.int64),
-            tag=rows["tag"].astype(np.int64),
+        return self.done(
+            job.info,
+            counts,
+            IssuedRows(
+                rows["like"],
+                rows["duration"].copy(),
+                rows["size"].copy(),
+                rows["peer"].astype(np.int64),
+                rows["tag"].astype(np.int64),
+            ),
         )
-        names = [f"rank {rank}" for rank in range(world)]
-        return replace(job.info, workload=replace(job.info.workload, programs=table.programs(names)))
 
 
-class _Programs(Sequence[ReadyProgram]):
+class IssuedPrograms(Sequence[ReadyProgram]):
     """What each rank of a driven job was given so far."""
 
     def __init__(self, driver: RankDriver, job: int, ranks: int) -> None:

@@ -12,20 +12,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from simpy.core import Infinity
 
 from cosim.engine.collective_records import CollectiveRecords
 from cosim.engine.columns import NONE
-from cosim.engine.driven import DrivenJob, RankDriver
+from cosim.engine.driven import DrivenJob, IssuedPrograms, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
+from cosim.engine.live import MetCollective, Told
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
+from cosim.engine.under_way import Waiting, under_way
 from cosim.errors import SimulationError, StallError
 from cosim.network.changes import MOST_IN_VAIN
 from cosim.network.flows import I64
@@ -227,7 +230,8 @@ class Replay:
     def _ready(self, number: int, info: JobInfo) -> ReadyJob:
         if info.driven:
             check_job(number, info, self._topology)
-            return DrivenJob(number, info, self._topology, self.driver)
+            programs = IssuedPrograms(self.driver, number, len(info.endpoints))
+            return DrivenJob(number, info, self._topology, programs)
         return ready_job(number, info, self._topology)
 
     def add(self, info: JobInfo) -> int:
@@ -251,6 +255,83 @@ class Replay:
     def engine(self) -> Engine:
         """The engine."""
         return self._engine
+
+    @property
+    def now_ps(self) -> int:
+        """The time."""
+        return self.environment.now_ps
+
+    @property
+    def jobs(self) -> Sequence[ReadyJob]:
+        """All jobs so far."""
+        return self._engine.jobs
+
+    def tell(self, whom: Told) -> None:
+        """Tell somebody what ends, before anything starts that follows from it."""
+
+        def told(rows: NDArray[Any]) -> None:
+            self.environment.pass_to(self._engine.now_ps)
+            tickets = rows["ticket"].tolist()
+            found = [ticket for ticket in tickets if ticket >= 0]
+            if len(found) == len(tickets):
+                whom(found, (), ())
+                return
+            came = rows[rows["met"] >= 0]
+            whom(
+                found,
+                {*rows["job"].tolist()},
+                zip(came["met"].tolist(), came["position"].tolist(), strict=True),
+            )
+
+        self._engine.on_told = told
+        self._engine.groups.carries = True
+        self._engine.columns.scalars["may_go_on"] = 1
+
+    def met(self, number: int) -> MetCollective:
+        """A rendezvous that code carries."""
+        engine = self._engine
+        row = engine.columns.rendezvous[number]
+        comm = engine.groups.comms[int(row["comm"])]
+        plan = engine.groups.planned[int(row["plan"])].plan
+        _, operation = engine.numbered(int(row["rank"]), int(row["op"]))
+        return MetCollective(operation, plan, comm.job, int(row["iteration"]), comm.group)
+
+    def count_carried(self, met: int, messages: int) -> None:
+        """A collective that code carried sent so many messages."""
+        self._engine.groups.count_carried(met, messages)
+
+    def leave_carried(self, met: int, position: int) -> None:
+        """A rank is done now with a rendezvous that code carries."""
+        self._engine.leave_carried(met, position)
+
+    def watch(self, number: int) -> None:
+        """Tell from now on when an iteration of a job's rank ends."""
+        self._engine.columns.jobs["watched"][number] = 1
+
+    def iterations_done(self, number: int) -> int:
+        """Iterations that every rank of a job has ended."""
+        return int(self._engine.rows(number)["oldest"].min())
+
+    def waits_for(self, number: int, rank: int) -> list[Waiting]:
+        """What a rank of a job with programs has under way, by when it began."""
+        return under_way(self._engine, number, rank)
+
+    def issued(self, number: int, rank: int) -> int:
+        """How many operations a driven rank was given."""
+        self.driver.issue()
+        return int(self._engine.rows(number)["issued"][rank])
+
+    def slowness(self, number: int, rank: int) -> int:
+        """How much longer a rank computes now, in millionths."""
+        return self._engine.slowness(self._engine.tables.rank0[number] + rank)
+
+    def done(self) -> tuple[int, int]:
+        """Operations that ended and messages that arrived."""
+        return self._engine.ops_done, self._engine.flow_log.num_messages
+
+    def is_idle(self) -> bool:
+        """Whether nothing is to come of which the time is known."""
+        return self._engine.next_ps >= NEVER
 
     def order(self, order: JobOrder) -> None:
         """Have a job do as it is ordered from now on; begin, only where somebody directs jobs."""

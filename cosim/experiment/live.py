@@ -10,6 +10,7 @@ from cosim.context import Context
 from cosim.engine.records import ProgressInfo
 from cosim.errors import WorkloadError
 from cosim.experiment.build import Built
+from cosim.experiment.engines import EngineName
 from cosim.experiment.open import simulation
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run
@@ -21,11 +22,18 @@ from cosim.workload.draws import draw
 
 
 def live(
-    scenario: Scenario, built: Built, *, messages: bool, progress: Callable[[ProgressInfo], None] | None
+    scenario: Scenario,
+    built: Built,
+    engine: EngineName,
+    *,
+    messages: bool,
+    progress: Callable[[ProgressInfo], None] | None,
 ) -> Run:
     """Run jobs and processes, until the jobs are over."""
     changes = any(one.changes_links for one in scenario.live)
-    with simulation(scenario, built, messages=messages, changes_links=changes, progress=progress) as sim:
+    with simulation(
+        scenario, built, engine, messages=messages, changes_links=changes, progress=progress
+    ) as sim:
         awaited = _drivers(scenario, sim)
         awaited += [job.ended for job in sim.jobs.values()]
         beside = []

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from cosim.engine.records import I32, JobInfo, ProgressInfo
+from cosim.engine.reference.live import LiveReference
+from cosim.engine.reference.sampling import SampledSeries
 from cosim.engine.replay import Replay
 from cosim.errors import InputError, ScenarioError, WorkloadError
 from cosim.experiment.build import Built, build, job_at
-from cosim.experiment.engines import engine_for
+from cosim.experiment.engines import EngineName, engine_for, plain
 from cosim.experiment.memory import remote_memory
 from cosim.experiment.run import read_source
 from cosim.experiment.scenario import Job, Scenario, from_document
@@ -24,14 +26,16 @@ from cosim.experiment.shared_cluster import PossiblePlacements
 from cosim.experiment.simulate import finished, release_of
 from cosim.experiment.watch import watched
 from cosim.files.located_yaml import Document, read
+from cosim.network.reference.releasing import PlainReleasing
 from cosim.processes.held import HeldJobs
+from cosim.processes.reference import ReferenceSimulation
 from cosim.processes.simulation import Simulation
 from cosim.topology.changes import LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.pinned import PinnedPaths
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
-from cosim.written import plain
+from cosim.written import plain as plain_values
 
 
 def open(  # noqa: A001
@@ -42,6 +46,7 @@ def open(  # noqa: A001
     messages: bool = False,
     changes_links: bool = False,
     held: bool = False,
+    engine: str | None = None,
 ) -> Simulation:
     """A run that SimPy's processes take part in.
 
@@ -60,6 +65,8 @@ def open(  # noqa: A001
     held
         Jobs of the scenario only arrive at their start; processes say when they begin, and where:
         ``job.begin(sim.room(job))``.
+    engine
+        ``"kernel"``, or ``"reference"``: the same results from plain SimPy, slowly, to be stepped through.
 
     Returns
     -------
@@ -69,7 +76,7 @@ def open(  # noqa: A001
     Raises
     ------
     InputError
-        The scenario can't be used; or the reference engine would run it, which has no processes.
+        The scenario can't be used.
 
     Examples
     --------
@@ -91,8 +98,7 @@ def open(  # noqa: A001
     scenario = read_source(source, set)
     if not isinstance(scenario, Scenario):
         raise InputError("this is a sweep: a simulation is one scenario")
-    if engine_for(None) == "reference":
-        raise InputError("processes need the kernel", hint="python -m cosim.kernel.build")
+    chosen = engine_for(engine)
     for kind in ("scheduler", "queue"):
         if getattr(scenario, kind) is not None:
             raise ScenarioError(
@@ -111,13 +117,20 @@ def open(  # noqa: A001
         raise InputError(f"unit: {unit!r} is no time")
     built = build(scenario, held=held)
     return simulation(
-        scenario, built, messages=messages, unit_ps=unit_ps, changes_links=changes_links, held=held
+        scenario,
+        built,
+        chosen,
+        messages=messages,
+        unit_ps=unit_ps,
+        changes_links=changes_links,
+        held=held,
     )
 
 
 def simulation(
     scenario: Scenario,
     built: Built,
+    engine: EngineName = "kernel",
     *,
     messages: bool = False,
     unit_ps: int = 1,
@@ -131,22 +144,9 @@ def simulation(
         topology, own = built.topology, scenario.of_topology
         if changes_links or (own is not None and own.changes_links):
             topology = _changing(scenario, built)
-        record, holds = scenario.record, HeldJobs() if held else None
-        replay = Replay(
-            topology,
-            built.network,
-            built.jobs,
-            built.planner,
-            release_of(scenario, built.network),
-            scenario.seed,
-            record_messages=messages or record.messages is not False,
-            record_operations=None if record.operations == "all" else record.operations,
-            progress=progress,
-            director=holds,
-            watched=watched(scenario, built),
-            spill=None if record.spill is None else scenario.base / record.spill,
-            environment=Simulation,
-        )
+        holds = HeldJobs() if held else None
+        make = _reference if engine == "reference" else _kernel
+        replay = make(scenario, built, topology, holds, messages=messages, progress=progress)
         sim: Any = replay.environment
         job_of = partial(_job, scenario, topology)
         sim.take(
@@ -164,6 +164,65 @@ def simulation(
             sim.process(own.live(sim, scenario.context))
         refused.pop_all()  # from here on, the simulation closes it
     return sim  # type: ignore[no-any-return]
+
+
+def _kernel(
+    scenario: Scenario,
+    built: Built,
+    topology: Topology,
+    holds: HeldJobs | None,
+    *,
+    messages: bool,
+    progress: Callable[[ProgressInfo], None] | None,
+) -> Replay:
+    record = scenario.record
+    return Replay(
+        topology,
+        built.network,
+        built.jobs,
+        built.planner,
+        release_of(scenario, built.network),
+        scenario.seed,
+        record_messages=messages or record.messages is not False,
+        record_operations=None if record.operations == "all" else record.operations,
+        progress=progress,
+        director=holds,
+        watched=watched(scenario, built),
+        spill=None if record.spill is None else scenario.base / record.spill,
+        environment=Simulation,
+    )
+
+
+def _reference(
+    scenario: Scenario,
+    built: Built,
+    topology: Topology,
+    holds: HeldJobs | None,
+    *,
+    messages: bool,
+    progress: Callable[[ProgressInfo], None] | None,
+) -> LiveReference:
+    record, release, looked_at = (
+        scenario.record,
+        release_of(scenario, built.network),
+        watched(scenario, built),
+    )
+    network = plain(scenario, built.network, topology)
+    series = None if looked_at is None else SampledSeries(looked_at, network, topology.num_endpoints)
+    if release == "engine" or not network.describe().dependent_flows:
+        network = PlainReleasing(network)
+    replay = LiveReference(
+        topology,
+        network,
+        built.jobs,
+        built.planner,
+        holds,
+        None if record.operations == "all" else record.operations,
+        series,
+        ReferenceSimulation,
+    )
+    replay.set_up(release, scenario.seed, messages or record.messages is not False, progress)
+    return replay
 
 
 def _changing(scenario: Scenario, built: Built) -> Topology:
@@ -205,7 +264,7 @@ def _job(
         source = _read(scenario.base / source)
     if isinstance(source, Mapping):
         whole = Document(
-            "job", {"topology": topology, "network": "fair_share", "jobs": [plain(source, keep=True)]}
+            "job", {"topology": topology, "network": "fair_share", "jobs": [plain_values(source, keep=True)]}
         )
         source = from_document(whole, scenario.base, "job").jobs[0]
     if not isinstance(source, Job):

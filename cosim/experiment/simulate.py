@@ -468,12 +468,8 @@ def _live(
     """Run a scenario with processes."""
     from cosim.experiment.live import live
 
-    if engine == "reference":
-        what = "processes" if scenario.live else "collectives that code carries"
-        raise ScenarioError(f"the reference engine has no {what}", hint="the kernel has: engine kernel")
-    return live(
-        scenario, built, messages=messages, progress=None if progress is None else _passed_on(progress)
-    )
+    progress_of = None if progress is None else _passed_on(progress)
+    return live(scenario, built, engine, messages=messages, progress=progress_of)
 
 
 def _replay(

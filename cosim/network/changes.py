@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.kernel import Columns, kernel, record
-from cosim.network.flows import I32, I64
+from cosim.network.flows import F64, I32, I64
 from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
@@ -69,6 +69,14 @@ class ChangeTable:
         self._rows = np.concatenate([self._rows[:done], np.array([rows[k] for k in order], self._rows.dtype)])
         self._dead.update({done + place: dead[k] for place, k in enumerate(order)})
         at_hand.put(changes=self._rows)
+
+    def rates_at(self, at_hand: ChangeList, time_ps: int, rates: F64) -> F64:
+        """Rates of links once all changes up to then have happened, which now are ``rates``."""
+        found = rates.copy()
+        for row in self._rows[int(at_hand.state["next"][0]) :]:
+            if row["time"] <= time_ps and row["link"] != kernel.ROUTES:
+                found[row["link"]] = row["rate"]
+        return found
 
     def dead(self, row: int) -> tuple[int, ...]:
         """The links that routes avoid from this row on."""

@@ -17,6 +17,7 @@
 ``circuits``           optical circuits between endpoints, which a process moves while a run goes on
 ``contract``           what a scenario names: jobs that processes drive, and processes beside the jobs
 ``in_network``         in-network aggregation: switches add up what ranks send, and send everybody the sum
+``reference``          the environment on the reference engine's clock
 ``ledger``             who has whose data of a collective that code carries: what is proved of it as it runs
 ``slot_pool``          slots of a switch that several jobs share by hash: who holds which of them when
 =====================  ======================================================================

@@ -10,7 +10,7 @@ from cosim.processes.carrier import Carried, Carrier
 from cosim.processes.waiting import WorkEvent
 
 if TYPE_CHECKING:
-    from cosim.engine.replay import Replay
+    from cosim.engine.live import LiveReplay
     from cosim.processes.simulation import Simulation
     from cosim.topology.graph import Topology
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 class Carrying:
     """All of a run."""
 
-    def __init__(self, sim: Simulation, replay: Replay, topology: Topology) -> None:
+    def __init__(self, sim: Simulation, replay: LiveReplay, topology: Topology) -> None:
         self.sim, self.topology = sim, topology
         self.shared: dict[object, Any] = {}
         """What carriers keep for the whole run."""
-        self._engine, self._driver = replay.engine, replay.driver
+        self._replay = replay
         there = replay.network.describe()
         self._network_name, self._switch_ends = there.name, there.switch_ends
-        self._engine.groups.carries = True
         self._under_way: dict[int, Carried] = {}
 
     def arrived(self, met: int, position: int) -> None:
@@ -36,32 +35,28 @@ class Carrying:
         carried.came(position)
 
     def _begin(self, met: int) -> Carried:
-        engine, sim = self._engine, self.sim
-        row = engine.columns.rendezvous[met]
-        comm = engine.groups.comms[int(row["comm"])]
-        plan = engine.groups.planned[int(row["plan"])].plan
-        _, operation = engine.numbered(int(row["rank"]), int(row["op"]))
-        carrier = plan.carrier
+        of = self._replay.met(met)
+        carrier = of.plan.carrier
         assert isinstance(carrier, Carrier)
         carried = Carried(
             self,
             met,
             carrier,
-            COLLECTIVES[operation.collective],
-            plan.size_bytes,
-            operation.root,
-            comm.job,
-            int(row["iteration"]),
-            comm.group.ranks,
-            tuple(comm.group.endpoints.tolist()),
+            COLLECTIVES[of.operation.collective],
+            of.plan.size_bytes,
+            of.operation.root,
+            of.job,
+            of.iteration,
+            of.group.ranks,
+            tuple(of.group.endpoints.tolist()),
         )
-        process = carrier.carry(sim, carried)
+        process = carrier.carry(self.sim, carried)
         if not hasattr(process, "throw"):
             raise AlgorithmError(
                 f"{type(carrier).__name__}.carry gave {str(process)[:60]}, no process",
                 hint="a process yields events",
             )
-        sim.process(process)
+        self.sim.process(process)
         return carried
 
     def send(self, of: Carried, met: int, src: int, dst: int, size: int, channel: int) -> WorkEvent:
@@ -80,12 +75,14 @@ class Carrying:
             )
         names = self.topology.node_names
         event = self.sim.asked((size, "bytes of", of.kind.value, "from", names[src], "to", names[dst]))
-        self._driver.carry((of.job, src, dst, channel), met, size, min(of.ranks), of.num_messages, event)
+        self._replay.driver.carry(
+            (of.job, src, dst, channel), met, size, min(of.ranks), of.num_messages, event
+        )
         return event
 
     def through(self, of: Carried, met: int, position: int) -> None:
         """A rank is done with a collective now."""
         if of.is_over:
             del self._under_way[met]
-            self._engine.groups.count_carried(met, of.num_messages)
-        self._engine.leave_carried(met, position)
+            self._replay.count_carried(met, of.num_messages)
+        self._replay.leave_carried(met, position)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.engine.directing import JobOrder
+from cosim.engine.live import LiveReplay
 from cosim.engine.programs import check_job
-from cosim.engine.replay import Replay
-from cosim.engine.under_way import Waiting, under_way
+from cosim.engine.under_way import Waiting
 from cosim.errors import NetworkError, WorkloadError
 from cosim.network.flows import I32
 from cosim.processes.links import LiveLinks
@@ -25,7 +25,7 @@ class JobControl:
     """Jobs by number. ``placements`` are those of jobs that are held."""
 
     def __init__(
-        self, replay: Replay, links: LiveLinks, placements: Placements, *, has_priorities: bool
+        self, replay: LiveReplay, links: LiveLinks, placements: Placements, *, has_priorities: bool
     ) -> None:
         self.replay, self.links = replay, links
         self.placements = placements
@@ -33,15 +33,15 @@ class JobControl:
 
     def iterations_done(self, job: int) -> int:
         """Iterations that every rank of a job has ended."""
-        return int(self.replay.engine.rows(job)["oldest"].min())
+        return self.replay.iterations_done(job)
 
     def iterations_of(self, job: int) -> int:
         """Iterations that a job does."""
-        return self.replay.engine.jobs[job].info.iterations
+        return self.replay.jobs[job].info.iterations
 
     def watch(self, job: int) -> None:
         """Have it told from now on when an iteration of a rank ends."""
-        self.replay.engine.columns.jobs["watched"][job] = 1
+        self.replay.watch(job)
 
     def stop(self, job: int) -> None:
         """Have a job's ranks begin no iteration that none of them has begun."""
@@ -55,7 +55,7 @@ class JobControl:
         WorkloadError
             Not one endpoint for each rank, or one that is not there.
         """
-        endpoints, info = np.array([*placement], np.int32), self.replay.engine.jobs[job].info
+        endpoints, info = np.array([*placement], np.int32), self.replay.jobs[job].info
         check_job(job, replace(info, endpoints=endpoints), self.links.topology)
         if len(np.unique(endpoints)) < len(endpoints):
             raise WorkloadError(f"{info.name}: an endpoint has one rank of it, not several")
@@ -83,10 +83,10 @@ class JobControl:
         WorkloadError
             There is no such rank.
         """
-        world = self.replay.engine.jobs[job].info.workload.world_size
+        world = self.replay.jobs[job].info.workload.world_size
         if not 0 <= rank < world:
             raise WorkloadError(f"there is no rank {rank}; there are 0 to {world - 1}")
-        return under_way(self.replay.engine, job, rank)
+        return self.replay.waits_for(job, rank)
 
     def channel_of(
         self, paths: Mapping[tuple[End, End], Sequence[str]], endpoint: Callable[[str], int]

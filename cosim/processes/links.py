@@ -17,7 +17,7 @@ from cosim.topology.graph import Topology
 from cosim.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
-    from cosim.engine.replay import Replay
+    from cosim.engine.live import LiveReplay
 
 
 class LiveLink:
@@ -78,7 +78,7 @@ class LiveLink:
 class LiveLinks:
     """The links of a run."""
 
-    def __init__(self, topology: Topology, replay: Replay, begin: Callable[[], None]) -> None:
+    def __init__(self, topology: Topology, replay: LiveReplay, begin: Callable[[], None]) -> None:
         self.topology, self.replay, self.begin = topology, replay, begin
         self._known: dict[str, LiveLink] = {}
         self._dead: set[int] = set()
@@ -91,7 +91,7 @@ class LiveLinks:
     @property
     def now_ps(self) -> int:
         """The time."""
-        return self.replay.environment.now_ps
+        return self.replay.now_ps
 
     def statistics(self) -> NetworkStatistics:
         """The counters of all links, worked out once an instant."""

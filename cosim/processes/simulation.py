@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from types import CodeType
@@ -12,17 +15,15 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 from simpy.core import EmptySchedule, Infinity, StopSimulation
 from simpy.events import Event, EventPriority
 
 from cosim.engine.accesses import ReachedMemory
-from cosim.engine.driven import RankDriver, driven_info
+from cosim.engine.driven import driven_info
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.plans import By
+from cosim.engine.live import LiveReplay
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
-from cosim.engine.replay import Replay
 from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
 from cosim.network.flows import I32, I64
 from cosim.processes.carrying import Carrying
@@ -44,6 +45,10 @@ ENDED = EventPriority(0)
 """SimPy's priority of what ends: before timeouts of the same time."""
 MOST_IN_VAIN = 1_000_000
 """So many steps of processes with nothing done between them, where nothing else is left: they never end."""
+_ALLOCATIONS = 50_000
+"""Between two looks for garbage: thousands of processes that wait were looked through again and again, which
+took a third of the time.
+"""
 Proc = Generator[Event, Any, Any]
 
 
@@ -93,10 +98,12 @@ class Simulation(CoSimEnvironment, RankWork):
         self._looked_at: set[tuple[CodeType, ...]] = {()}
         self._said: list[str] = []
         self._state = "new"
+        self._is_timed = False
+        """Whether what happened ends at a time, not with the last operation that ended."""
 
     def take(
         self,
-        replay: Replay,
+        replay: LiveReplay,
         topology: Topology,
         finish: Callable[[Records, Sequence[str]], Any],
         job_of: Callable[..., JobInfo | None],
@@ -112,15 +119,14 @@ class Simulation(CoSimEnvironment, RankWork):
         if held is not None:
             held.on_arrival = lambda number: self._by_number[number].arrive()
         self._replay, self._topology = replay, topology
-        self.driver: RankDriver = replay.driver
+        self.driver = replay.driver
         self._finish, self._job_of, self.unit_ps = finish, job_of, unit_ps
-        self._engine = replay.engine
-        self._engine.on_told = self._told
+        replay.tell(self._told)
         self._endpoints = {name: at for at, name in enumerate(topology.node_names[: topology.num_endpoints])}
         self._links = LiveLinks(topology, replay, self._open)
         self.control = JobControl(replay, self._links, placements, has_priorities=has_priorities)
         self._carrying = Carrying(self, replay, topology)
-        for number, job in enumerate(self._engine.jobs):
+        for number, job in enumerate(replay.jobs):
             self._names.add(job.info.name)
             if not job.info.driven:
                 self._keep(RunningJob(self, number, is_held=held is not None))
@@ -243,21 +249,19 @@ class Simulation(CoSimEnvironment, RankWork):
         event._value = Outcome(event.began_ps, int(self._now))
         simpy.Environment.schedule(self, event, ENDED)  # now: there is no delay to look at
 
-    def _told(self, rows: NDArray[Any]) -> None:
-        """Have what ended happen."""
-        now = self._engine.now_ps
-        self.pass_to(now)
-        tickets, came = rows["ticket"].tolist(), self.driver.came
-        events = [came(ticket) for ticket in tickets if ticket >= 0]
+    def _told(self, tickets: Sequence[int], jobs: Iterable[int], arrivals: Iterable[tuple[int, int]]) -> None:
+        """Have what ended now happen."""
+        came = self.driver.came
+        events = [came(ticket) for ticket in tickets]
         if len(events) > 1:
             events.sort(key=lambda one: one.order)
         for event in events:
             self.happened(event)
-        if len(events) < len(tickets):
-            for number in sorted({*rows["job"].tolist()} & self._by_number.keys()):
+        if jobs:
+            for number in sorted({*jobs} & self._by_number.keys()):
                 self._by_number[number].look()
-            for row in rows[rows["met"] >= 0]:
-                self._carrying.arrived(int(row["met"]), int(row["position"]))
+        for met, position in arrivals:
+            self._carrying.arrived(met, position)
 
     def step(self) -> None:
         """Run SimPy's next event, after everything else has gone as far as it may without it."""
@@ -289,7 +293,7 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def engine_job(self, number: int) -> ReadyJob:
         """A job of the run."""
-        return self._engine.jobs[number]
+        return self._replay.jobs[number]
 
     def endpoint(self, name: str) -> int:
         """The number of an endpoint.
@@ -309,15 +313,13 @@ class Simulation(CoSimEnvironment, RankWork):
     def paced(self, job: int, ranks: I32, duration_ps: int) -> I64:
         """How long ranks really take to compute: stragglers, jitter, ranks that failed."""
         durations = np.full(len(ranks), duration_ps, np.int64)
-        pace = self._engine.jobs[job].info.pace
+        pace = self._replay.jobs[job].info.pace
         if pace is None:
             return durations
-        first = self._engine.tables.rank0[job]
-        self.driver.issue()
         for at, rank in enumerate(ranks.tolist()):
-            number = np.array([self._engine.columns.ranks["issued"][first + rank]], np.int64)
+            number = np.array([self._replay.issued(job, rank)], np.int64)
             own = pace.durations_ps(rank, 0, number, durations[at : at + 1])
-            durations[at] = scaled(own, self._engine.slowness(first + rank))[0]
+            durations[at] = scaled(own, self._replay.slowness(job, rank))[0]
         return durations
 
     def access_ps(self, size: int) -> int:
@@ -334,12 +336,6 @@ class Simulation(CoSimEnvironment, RankWork):
                 hint="say how it is reached: memory: {kind: per_npu, latency: 1us, rate: 100GB/s}",
             )
         return self._remote.duration_ps(size)
-
-    def number_collective(
-        self, kind: str, size: int, root: int, algorithm: By, priority: int | None = None
-    ) -> int:
-        """The number of a kind, size, root, algorithm and priority."""
-        return self._engine.tables.what(kind, size, root, algorithm, priority)
 
     def event_of_job(self, job: int, what: tuple[object, ...]) -> WorkEvent:
         """An event of a job, which is looked at from now on when its iterations end."""
@@ -410,12 +406,12 @@ class Simulation(CoSimEnvironment, RankWork):
         for job in self._live:
             if job.is_held:
                 continue
-            taken[self._engine.jobs[job.number].info.endpoints] = True
+            taken[self._replay.jobs[job.number].info.endpoints] = True
         return np.flatnonzero(~taken).astype(np.int32)
 
     def _new_job(self, job: Any, placement: Sequence[int] | None, name: str) -> JobInfo | None:
         free = self.free_endpoints() if placement is None else np.empty(0, np.int32)
-        return self._job_of(job, placement, name, self.now_ps, len(self._engine.jobs), free)
+        return self._job_of(job, placement, name, self.now_ps, len(self._replay.jobs), free)
 
     def run_program(
         self, ranks: Sequence[int], program: Any, *, iterations: int = 1, name: str = ""
@@ -430,7 +426,7 @@ class Simulation(CoSimEnvironment, RankWork):
         InputError
             It can't be run there.
         """
-        name = name or f"program {len(self._engine.jobs)}"
+        name = name or f"program {len(self._replay.jobs)}"
         info = self._new_job((program, iterations), ranks, name)
         assert info is not None
         return self._begin(info).ended
@@ -515,13 +511,14 @@ class Simulation(CoSimEnvironment, RankWork):
         if isinstance(until, Event) and until.callbacks is None:
             return self.so_far()
         stop = self._stop(until)
-        is_timed = until is not None and stop is not until
+        self._is_timed = until is not None and stop is not until
         try:
-            while True:
-                self.step()
-                self._in_vain += 1
-                if self._in_vain >= MOST_IN_VAIN:
-                    self._watch(is_timed)
+            with _garbage_left(_ALLOCATIONS):
+                while True:
+                    self.step()
+                    self._in_vain += 1
+                    if self._in_vain >= MOST_IN_VAIN:
+                        self._watch()
         except StopSimulation:
             pass
         except EmptySchedule:
@@ -538,7 +535,10 @@ class Simulation(CoSimEnvironment, RankWork):
     def so_far(self, interrupted: str = "") -> Any:
         """What happened up to now, as a :class:`cosim.Run`: also after a process has raised."""
         self._open()
-        return self._finish(self._replay.records(interrupted), self._said)
+        records = self._replay.records(interrupted)
+        if self._is_timed:  # links may be busy with what has not ended
+            records = replace(records, end_ps=max(records.end_ps, self.now_ps))
+        return self._finish(records, self._said)
 
     def close(self) -> None:
         """Let go of the network."""
@@ -577,7 +577,7 @@ class Simulation(CoSimEnvironment, RankWork):
         self.schedule_early(event, at)
         return event
 
-    def _watch(self, is_timed: bool) -> None:
+    def _watch(self) -> None:
         """Now and then: see that something of the run happens, where no time ends it.
 
         Raises
@@ -587,12 +587,11 @@ class Simulation(CoSimEnvironment, RankWork):
         """
         self._in_vain = 0
         self.driver.issue()
-        before, engine = self._seen, self._engine
-        self._seen = engine.ops_done, engine.flow_log.num_messages, self.now_ps
+        before, self._seen = self._seen, (*self._replay.done(), self.now_ps)
         if before[:2] != self._seen[:2]:
             return
-        is_idle = engine.next_ps >= NEVER and not self._is_sending()
-        if before[2] == self.now_ps or (is_idle and not is_timed):
+        is_idle = self._replay.is_idle() and not self._is_sending()
+        if before[2] == self.now_ps or (is_idle and not self._is_timed):
             alive = [one.place for one in self._processes if one.is_alive]
             others = f", nor {len(alive) - 1} others" if len(alive) > 1 else ""
             what = f"{MOST_IN_VAIN:,} steps of processes, and nothing of the run happened"
@@ -611,12 +610,24 @@ class Simulation(CoSimEnvironment, RankWork):
     def _who_waits(self) -> list[str]:
         """A line for each event of the run that will never happen."""
         self.driver.issue()
-        events = [event for event, _ in self.driver.waiting.values()]
+        events = [event for event, *_ in self.driver.waiting.values()]
         lines = [f"{job.name} {why}" for job in self._live if (why := job.why_still)]
         for event in sorted(events, key=lambda one: one.order):
             who = ", ".join(one.place for one in who_waits(event)) or "nobody"
             lines.append(f"{who} waits for {event.what}")
         return lines
+
+
+@contextmanager
+def _garbage_left(allocations: int) -> Iterator[None]:
+    """Have Python look for garbage no sooner than after so many allocations, for now."""
+    first, *others = gc.get_threshold()
+    if 0 < first < allocations:
+        gc.set_threshold(allocations, *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(first, *others)
 
 
 def _own_line(error: BaseException | None) -> Location | None:

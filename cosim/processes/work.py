@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
-from cosim.engine.driven import RankDriver, TransferWay
+from cosim.engine.driven import AskedCollective
+from cosim.engine.live import RanksDriver
 from cosim.engine.plans import By
 from cosim.engine.programs import COLLECTIVES
 from cosim.errors import WorkloadError
@@ -63,7 +64,7 @@ class RankWork(ABC):
         """Among the jobs of the run."""
 
     @property
-    def _driver(self) -> RankDriver:
+    def _driver(self) -> RanksDriver:
         return self._sim.driver
 
     @property
@@ -152,11 +153,11 @@ class RankWork(ABC):
         return event
 
     @cached_property
-    def _ways(self) -> dict[tuple[End, End, int, int | None, str], TransferWay]:
+    def _ways(self) -> dict[tuple[End, End, int, int | None, str], Any]:
         """Those of transfers so far, by what was said."""
         return {}
 
-    def _way(self, src: End, dst: End, channel: int, priority: int | None, name: str) -> TransferWay:
+    def _way(self, src: End, dst: End, channel: int, priority: int | None, name: str) -> Any:
         rank = self._rank(src)
         endpoint, peer = self._endpoint(dst)
         if (priority or 0) < 0 or not 0 <= channel < MOST_CHANNELS:
@@ -280,8 +281,8 @@ class RankWork(ABC):
         like = self._driver.like(OpKind.COLLECTIVE, name, kind, group, root)
         if priority is not None and priority < 0:
             raise WorkloadError(f"{kind}: priority {priority} is 0 or more")
-        what = self._sim.number_collective(kind, number, root, algorithm, priority)
-        ticket = self._driver.collective(self.job_number, group, position, what, number, like, priority)
+        asked = AskedCollective(kind, number, root, algorithm, priority)
+        ticket = self._driver.collective(self.job_number, group, position, asked, like)
         here = group if rank is None else (rank,)
         return self._sim.work(ticket, (name, format_size(number), "of", _some(group), "on", _some(here)))
 

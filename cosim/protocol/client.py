@@ -29,7 +29,7 @@ from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
 from cosim.protocol.link_events import DetourTable, ToldChanges, decode_events
-from cosim.protocol.live_changes import encode_changes
+from cosim.protocol.live_changes import encode_changes, encode_control
 from cosim.protocol.open_groups import known_paths
 from cosim.protocol.recovery import RecoveringSession
 from cosim.protocol.sample import decode_queues, decode_rates
@@ -110,6 +110,7 @@ class RemoteNetwork(NetworkSimulator):
             queues=pb.FEATURE_QUEUES in there.features,
             rates=pb.FEATURE_RATES in there.features,
             live_changes=pb.FEATURE_LIVE_CHANGES in there.features,
+            live_control=pb.FEATURE_LIVE_CONTROL in there.features,
             switch_ends=pb.FEATURE_SWITCH_ENDS in there.features,
         )
 
@@ -189,6 +190,16 @@ class RemoteNetwork(NetworkSimulator):
             for one in changes:
                 if isinstance(one, RouteChange):
                     self._detours.hear(one.dead)
+
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: the next advance brings them.
+
+        The server refuses that advance where its control does not take them.
+        """
+        if pb.FEATURE_LIVE_CONTROL not in self._session.describe().features or self._told is None:
+            super().tune(values, now_ps)
+        self._changes = self._changes or pb.Changes()
+        encode_control(values, self._changes)
 
     @property
     def takes_paths(self) -> bool:

@@ -1,11 +1,14 @@
-"""Changes of links and routes that nobody knew of when a session opened, on the wire and back."""
+"""Changes that nobody knew of when a session opened, on the wire and back: links, routes, a control."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from cosim.errors import NetworkError
 from cosim.network.flows import F64
 from cosim.protocol.flat_flows import array
 from cosim.protocol.refusal import Refusal
@@ -24,6 +27,42 @@ def encode_changes(changes: Sequence[LinkChange | RouteChange], into: pb.Changes
             into.time_ps.append(one.time_ps)
             into.link.append(one.link)
             into.rate_bps.append(one.rate_bps)
+
+
+def encode_control(values: Mapping[str, Any], into: pb.Changes) -> None:
+    """Add parameters of a control to a message; of one name the last value counts.
+
+    Raises
+    ------
+    NetworkError
+        A value that JSON does not have.
+    """
+    for name, value in values.items():
+        try:
+            into.control[name] = json.dumps(value, default=_plain)
+        except TypeError as error:
+            raise NetworkError(f"{name}={value!r} can't be sent to a server: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no number, text or list of these")
+
+
+def decode_control(message: pb.Changes) -> dict[str, Any]:
+    """Read parameters of a control.
+
+    Raises
+    ------
+    Refusal
+        INVALID_FLOWS: no JSON.
+    """
+    try:
+        return {name: json.loads(message.control[name]) for name in sorted(message.control)}
+    except ValueError as error:
+        raise Refusal("INVALID_FLOWS", f"a parameter is JSON: {error}", field="changes.control") from None
 
 
 def decode_changes(message: pb.Changes, own_bps: F64, granted_ps: int) -> list[LinkChange | RouteChange]:

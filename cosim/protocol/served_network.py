@@ -9,8 +9,9 @@ not be asked: same times either way.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,12 @@ class ServedNetwork:
 
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """Have links and routes change."""
-        self._network.change(changes)
+        if changes:
+            self._network.change(changes)
+
+    def tune(self, values: Mapping[str, Any]) -> None:
+        """Have the congestion control use other parameters."""
+        self._network.tune(values, self._granted)
 
     def take(self, flows: FlatFlows) -> None:
         """Take flows.

@@ -15,7 +15,7 @@ from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import array, batches, decode
 from cosim.protocol.link_events import dead_sets, decode_events
-from cosim.protocol.live_changes import decode_changes
+from cosim.protocol.live_changes import decode_changes, decode_control
 from cosim.protocol.refusal import Refusal, refusal_of
 from cosim.protocol.sample import encode_sample
 from cosim.protocol.served_network import AdvanceResult, ServedNetwork
@@ -56,6 +56,8 @@ class ServerConfig:
             features += [pb.FEATURE_LINK_EVENTS, pb.FEATURE_LINK_RATES, pb.FEATURE_DETOURS]
         if there.live_changes:
             features.append(pb.FEATURE_LIVE_CHANGES)
+        if there.live_control:
+            features.append(pb.FEATURE_LIVE_CONTROL)
         if there.switch_ends:
             features.append(pb.FEATURE_SWITCH_ENDS)
         if self.shares:
@@ -256,6 +258,11 @@ class Session:
         if self._paths is not None:
             self._paths.know([one.dead for one in changes if isinstance(one, RouteChange) and one.dead])
         simulation.change(changes)
+        if message.control:
+            if pb.FEATURE_LIVE_CONTROL not in self.described.features:
+                text = f"{self.described.simulator} has no control whose parameters change while it runs"
+                raise Refusal("STATE", text, request="changes")
+            simulation.tune(decode_control(message))
 
     def credit(self) -> int:
         """Flows that may be given now."""

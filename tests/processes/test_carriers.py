@@ -283,9 +283,7 @@ def test_where_there_is_none(more: dict[str, Any], says: str) -> None:
         run(Star(), **more)
 
 
-def test_the_reference_engine_has_none_nor_has_a_translation(tmp_path: Path) -> None:
-    with pytest.raises(cosim.CosimError, match="the reference engine has no collectives that code carries"):
-        cosim.run(cosim.Scenario(**world(Star())), engine="reference")
+def test_no_translation_has_them(tmp_path: Path) -> None:
     with pytest.raises(cosim.CosimError, match="code carries a collective while a run"):
         cosim.translate(cosim.Scenario(**world(Star())), "msccl", tmp_path / "there")
     with pytest.raises(cosim.CosimError, match="while a run goes on"):

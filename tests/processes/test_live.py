@@ -7,6 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import simpy
 
@@ -26,6 +27,13 @@ TWO_WAYS = {"kind": "leaf_spine", "leaves": 2, "spines": 2, "endpoints_per_leaf"
 FAST = {**TWO_WAYS, "rate": "80Gbps"}
 RING = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "0ns"}
 """10 bytes/ns."""
+DCTCP = {"model": "congestion", "control": "dctcp"}
+SERVES_DCTCP = [
+    str(Path(sys.executable).parent / "cosim"),
+    "serve",
+    "--network",
+    "{model: congestion, control: dctcp}",
+]
 
 
 def world(network: object = "fair_share", **more: object) -> dict[str, Any]:
@@ -145,6 +153,25 @@ def test_a_control_that_rests_hears_of_it(rest: bool) -> None:
     assert len(digests) == 1
 
 
+def test_a_control_changes_beside_a_link_as_it_does_alone() -> None:
+    """Both are made in one instant, in either order: the link is slow from then on."""
+
+    def ends(*calls: str) -> tuple[int, str]:
+        with cosim.open({"topology": RING, "network": DCTCP}, changes_links=True) as sim:
+            sim.transfer(0, 1, "1MB")
+            sim.run(until="20us")
+            for call in calls:
+                if call == "link":
+                    sim.change("npu0 -> npu1", rate="8Gbps")
+                else:
+                    sim.change_control(g=0.5)
+            run: cosim.Run = sim.run()
+            return run.records.end_ps, run.digest
+
+    assert ends("control", "link") == ends("link", "control")
+    assert ends("link", "control")[0] > 7 * ends("control")[0]
+
+
 @pytest.mark.parametrize(
     ("network", "values", "says"),
     [
@@ -161,6 +188,50 @@ def test_controls_that_can_not_change(network: object, values: dict[str, Any], s
             sim.change_control(**values)
     with cosim.open(world(network)) as sim, pytest.raises(cosim.NetworkError, match="without changes_links"):
         sim.change_control(**values)
+
+
+def tuned(network: object, *, dies: bool = False) -> tuple[str, int]:
+    """Three senders to one, whose control changes twice, beside a link; the server is killed in between."""
+
+    def controller(sim: Any) -> Proc:
+        yield sim.timeout("20us")
+        sim.change_control(g=np.float64(0.5))
+        sim.change("npu1 -> npu2", rate="8Gbps")
+        yield sim.timeout("33us")
+        if dies:
+            (served,) = sim._replay.network.parts()
+            served.session.process.kill()
+        sim.change_control(g=0.9)
+
+    with cosim.open({"topology": RING, "network": network}, changes_links=True) as sim:
+        for src in (0, 1, 3):
+            sim.transfer(src, 2, "1MB")
+        sim.process(controller(sim))
+        run: cosim.Run = sim.run()
+        return run.digest, run.records.end_ps
+
+
+@pytest.mark.parametrize("dies", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_control_changes_behind_grpc_as_here(dies: bool) -> None:
+    assert tuned({"command": SERVES_DCTCP}, dies=dies) == tuned(DCTCP)
+
+
+def test_a_value_that_a_server_refuses_ends_the_run_with_its_words() -> None:
+    with cosim.open({"topology": RING, "network": {"command": SERVES_DCTCP}}, changes_links=True) as sim:
+        sim.transfer(0, 1, "1MB")
+        sim.run(until="20us")
+        with pytest.raises(cosim.NetworkError, match="can't be sent to a server"):
+            sim.change_control(g=object())
+        sim.change_control(g=5)
+        with pytest.raises(cosim.NetworkError, match="Dctcp: g: Input should be less than or equal to 1"):
+            sim.run()
+
+
+def test_a_server_without_a_control_says_so_at_once(tmp_path: Path) -> None:
+    with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 's'}") as server:
+        sim = cosim.open(world({"address": server.address}), changes_links=True)
+        with sim, pytest.raises(cosim.NetworkError, match="has no control whose parameters change"):
+            sim.change_control(g=0.5)
 
 
 # -- elsewhere ---------------------------------------------------------------------------------------------

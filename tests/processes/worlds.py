@@ -112,6 +112,8 @@ class World:
                     [{"up": False}, {"up": True}, {"rate": "10Gbps"}, {"avoid": True}, {"avoid": False}]
                 )
                 sim.change(draw.choice(names), **how)
+            if self.network == CONGESTION and draw.random() < 0.3:
+                sim.change_control(g=draw.choice([0.0625, 0.25, 0.9]))
         for name in names:
             sim.change(name, up=True)
 
@@ -141,12 +143,13 @@ class World:
         *,
         cut: bool = False,
         on_step: Callable[[Any, int], None] = lambda *_: None,
+        engine: str = "kernel",
         **more: Any,
     ) -> tuple[str, int, Seen]:
         """The digest, the end, and what processes saw."""
         scenario = {**self.named(self.network if network is None else network), **more}
         seen: Seen = []
-        with cosim.open(scenario, changes_links=True) as sim:
+        with cosim.open(scenario, changes_links=True, engine=engine) as sim:
             whole: Any = sim
             whole.locks = [simpy.Resource(sim), simpy.Resource(sim)]
             topology = whole._topology
@@ -207,6 +210,8 @@ def differences(seed: int, served: Served | None, *, killed: bool) -> Iterator[s
         elsewhere = served.of(world.network)
         ways["cut"] = lambda: world.run(cut=True)
         ways["engine"] = lambda: world.run(release="engine")
+        ways["reference"] = lambda: world.run(engine="reference")
+        ways["reference, cut"] = lambda: world.run(engine="reference", cut=True)
         ways["served"] = lambda: world.run(elsewhere)
         ways["served, cut, engine"] = lambda: world.run(elsewhere, cut=True, release="engine")
     if killed and isinstance(world.network, str):

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 import simpy
-from simpy.core import Infinity
 from simpy.events import Event
 
 from cosim.errors import CausalityError, NetworkError, SimulationError
@@ -24,11 +23,12 @@ from cosim.network.outbox import Outbox
 from cosim.network.simulator import NetworkSimulator, granted_by
 from cosim.units import NEVER, TOO_LATE
 
-BEGINNING, REACTION, ENDING, START = range(4)
-"""What happens first in a round: jobs begin; messages arrive, by key; operations end, and then ranks start
-others, both by (job, rank)."""
+STOP, BEGINNING, REACTION, ENDING, TELLING, PROCESS, JOINING, START = range(8)
+"""What happens first in a round: a call of ``run`` ends; jobs begin; messages arrive, by key; operations end,
+by (job, rank); processes of one's own are told of that, and go on, in SimPy's order; ranks that these have
+begin do so; and then ranks start operations, by (job, rank)."""
 Happened = Callable[[Event], None]
-_OTHERS = -1  # processes of one's own, before all that
+Deliver = Callable[[Completions], None]
 
 
 class Clock(simpy.Environment):
@@ -37,20 +37,22 @@ class Clock(simpy.Environment):
     ``deliver`` is called with each batch of completions, before SimPy gets to their times.
     """
 
-    def __init__(self, network: NetworkSimulator, deliver: Callable[[Completions], None]) -> None:
-        super().__init__(initial_time=0)
+    def __init__(self, network: NetworkSimulator, deliver: Deliver) -> None:
+        simpy.Environment.__init__(self, initial_time=0)
         self.network = network
         self.outbox = Outbox()
         self.round = 0
         """The number, in this instant, of the starts that come next."""
         self.granted_ps = 0
         self.num_advances = 0
+        self.expects: Callable[[], bool] = lambda: True
+        """Whether anything may still come of the network."""
         self._deliver = deliver
 
     @property
     def now_ps(self) -> int:
         """The time, in whole picoseconds."""
-        return int(self.now)
+        return int(self._now)
 
     # -- the order within an instant -----------------------------------------------------------------
 
@@ -58,8 +60,10 @@ class Clock(simpy.Environment):
         """As SimPy's, but only whole picoseconds, and never back in time."""
         if not 0 <= delay < NEVER or int(delay) != delay:
             raise CausalityError(f"a delay is a whole number of picoseconds >= 0, not {delay}")
-        order = priority if isinstance(priority, tuple) else (_OTHERS, priority)
-        super().schedule(event, order, int(delay))  # type: ignore[arg-type]
+        order = priority
+        if not isinstance(priority, tuple):  # SimPy's own
+            order = self.round if delay == 0 else 0, STOP if priority < 0 else PROCESS, priority
+        super().schedule(event, order, int(delay))
 
     def due(self, time_ps: int, what: int, *who: int, then: Happened | None = None) -> Event:
         """An event that happens at ``time_ps``, in its order within that instant."""
@@ -87,24 +91,33 @@ class Clock(simpy.Environment):
 
         self._put(event, self.now_ps, START, rank, then=begin_round)
 
+    def has_only(self, what: int) -> bool:
+        """Whether all that is to come is of this kind."""
+        return all(order[1] == what for _, order, *_ in self._queue)  # type: ignore[index]
+
     # -- the network beside it -----------------------------------------------------------------------
 
     def step(self) -> None:
         """Take SimPy's next event, after the network has gone as far as it may without it."""
         while self._waits_for_network():
             self._advance()
-        if self.peek() > self.now:
+        if self._next_ps > self._now:
             self.round = 0
         super().step()
 
+    @property
+    def _next_ps(self) -> int:
+        """When SimPy's next event is, in picoseconds whatever ``now`` counts."""
+        return int(self._queue[0][0]) if self._queue else NEVER
+
     def _waits_for_network(self) -> bool:
-        if self.peek() == Infinity:  # nothing is left here: until the network, too, is through
-            return self.granted_ps < NEVER or not self.outbox.is_empty
-        return self.peek() > self.granted_ps
+        if self._next_ps == NEVER:  # nothing is left here: until the network, too, is through
+            return not self.outbox.is_empty or (self.granted_ps < NEVER and self.expects())
+        return self._next_ps > self.granted_ps
 
     def _advance(self) -> None:
         """Give the network what there is for it, and let it run up to SimPy's next event."""
-        horizon = NEVER if self.peek() == Infinity else int(self.peek())
+        horizon = self._next_ps
         batch, before = self.outbox.take(), self.granted_ps
         name = self.network.describe().name
         answer = granted_by(name, self.network.advance(batch, horizon), before, horizon)

@@ -60,6 +60,7 @@ class Meeting:
         self.waiting: set[tuple[int, int]] = set()  # (position, part)
         self.begun: set[tuple[int, int]] = set()
         self.running: dict[tuple[int, int], int] = {}  # (position, queue) -> parts
+        self.num_messages = plan.num_messages
 
     @property
     def operation(self) -> Operation:
@@ -100,13 +101,22 @@ class Collectives:
         if met not in self.under_way:
             self.under_way[met] = self._meet(rank, step, met)
         meeting = self.under_way[met]
-        if _what(one) != _what(meeting.operation):
+        if _what(rank, step) != _what(*meeting.first):
             raise MismatchError(_disagree(meeting, rank, step, met[2]))
         position = group.position[rank.number]
         meeting.came[position] = step
         if len(meeting.came) == len(group.ranks):
             meeting.ready_ps = rank.clock.now_ps
-        self._bring(meeting, position)
+        if meeting.plan.carrier is None:
+            self._bring(meeting, position)
+        else:
+            self._run.carrier_waits(meeting, position)
+
+    def of(self, rank: Rank, step: RankStep) -> Meeting:
+        """What a rank that has come has under way."""
+        group = rank.job.group(rank.number, rank.operation(step))
+        met = group, rank.program.naming[step.op], rank.program.occurrence[step.op], step.iteration
+        return self.under_way[met]
 
     def _meet(self, rank: Rank, step: RankStep, met: Met) -> Meeting:
         """A group's first rank comes: the collective begins."""
@@ -114,7 +124,10 @@ class Collectives:
         # Turns go on within an iteration, and begin anew with the next: all iterations fare alike.
         of_iteration, turn = self._turns.get(group, (-1, FIRST))
         plan = self._run.plans.whole(
-            rank.operation(step), group, turn if of_iteration == iteration else FIRST
+            rank.operation(step),
+            group,
+            turn if of_iteration == iteration else FIRST,
+            rank.algorithm(step),
         )
         self._turns[group] = iteration, plan.turn
         # A stable operation number: that of the group's lowest rank, which all members agree on.
@@ -122,7 +135,7 @@ class Collectives:
         number = lowest.collective.get((naming, occurrence), step.op)
         return Meeting(met, (rank, step), plan, number)
 
-    def _leave(self, meeting: Meeting, position: int, cause_ps: int) -> None:
+    def leave(self, meeting: Meeting, position: int, cause_ps: int) -> None:
         """A rank is done with all its chunks.
 
         Raises
@@ -195,7 +208,7 @@ class Collectives:
                 meeting.group.endpoints[phase.participants[sub]],
                 key,
                 meeting.job,
-                iteration,
+                meeting.first[0].traits(meeting.first[1]),
                 partial(self._exit, meeting, part, sub),
                 told_from=phase.template.exit_base,
             )
@@ -210,7 +223,7 @@ class Collectives:
         if is_last:
             meeting.chunks_left[position] -= 1
             if not meeting.chunks_left[position]:
-                self._leave(meeting, position, cause_ps)
+                self.leave(meeting, position, cause_ps)
                 return
         meeting.running[position, queue] -= 1
         if not is_last:  # as ASTRA-sim: into the next queue first, then the freed place is filled
@@ -245,8 +258,9 @@ class Collectives:
         return self._tables[template]
 
 
-def _what(one: Operation) -> tuple[str, int, int]:
-    return one.collective, one.size_bytes, one.root
+def _what(rank: Rank, step: RankStep) -> tuple[object, ...]:
+    one = rank.operation(step)
+    return one.collective, one.size_bytes, one.root, rank.algorithm(step), rank.traits(step)
 
 
 def _disagree(meeting: Meeting, rank: Rank, step: RankStep, occurrence: int) -> str:
@@ -261,5 +275,5 @@ def _disagree(meeting: Meeting, rank: Rank, step: RankStep, occurrence: int) -> 
         f"  rank {first.number}: op {at.op} {one.name!r}: {one.collective} of {one.size_bytes} bytes, "
         f"root {one.root}\n"
         f"  rank {rank.number}: op {step.op} {other.name!r}: {other.collective} of {other.size_bytes} bytes, "
-        f"root {other.root}"
+        f"root {other.root}{', by another algorithm or of another priority' * (one == other)}"
     )

@@ -31,7 +31,7 @@ class DirectedJobs:
 
     def arrive(self, jobs: Sequence[ReadyJob]) -> None:
         """Jobs arrive now."""
-        self._carry_out(self._director.arrived([job.number for job in jobs], self._run.clock.now_ps))
+        self.carry_out(self._director.arrived([job.number for job in jobs], self._run.clock.now_ps))
 
     def start_of(self, rank: Rank) -> int:
         """When a rank may begin its next iteration, which is ready now."""
@@ -47,11 +47,14 @@ class DirectedJobs:
     def is_through(self, rank: Rank) -> None:
         """A rank has ended its last iteration."""
         job = rank.job.number
+        if job not in self._left:  # nobody directs it
+            return
         self._left[job] -= 1
         if not self._left[job]:
-            self._carry_out(self._director.ended(job, rank.clock.now_ps))
+            self.carry_out(self._director.ended(job, rank.clock.now_ps))
 
-    def _carry_out(self, orders: Sequence[JobOrder]) -> None:
+    def carry_out(self, orders: Sequence[JobOrder]) -> None:
+        """Do as jobs are ordered."""
         begins = []
         for order in orders:
             job = self._run.jobs[order.job]
@@ -64,4 +67,4 @@ class DirectedJobs:
                 self._left[job.number] = job.info.workload.world_size
                 begins.append(job)
         for job in begins:
-            self._run.begin(job)
+            self._run.begin_job(job)

@@ -67,6 +67,10 @@ class FlowsUnderWay:
         self.clock.outbox.open(group)
         return flows
 
+    def are_under_way(self) -> bool:
+        """Whether any flow has yet to come."""
+        return bool(self._open)
+
     def start(self, flows: OpenFlows, index: int, cause_ps: int) -> None:
         """Start a flow now: a message, or a rank's arrival at a collective."""
         self.clock.outbox.start(flows.group.handle, index, self.clock.now_ps, cause_ps)

@@ -130,6 +130,19 @@ class PostedMessages:
             rank, step = end
             rank.end_at(rank.clock.now_ps, step, cause_ps)
 
+    def transfer(self, rank: Rank, step: RankStep, dst: int) -> None:
+        """A rank sends to an endpoint, where nobody has to ask for it; the step ends when it is there."""
+        one, job = rank.operation(step), rank.job
+        key = pack_key(job.number, step.iteration, step.op, rank.number, _MESSAGE_PART)
+        endpoints = np.array([rank.endpoint, dst], np.int32)
+
+        def told(_: int, cause_ps: int) -> None:
+            rank.end_at(rank.clock.now_ps, step, cause_ps)
+
+        table = self._flow(one.size_bytes, one.channel)
+        flows = self._run.flows.open(table, endpoints, key, job, rank.traits(step), told, release="caller")
+        self._run.flows.start(flows, 0, rank.cause_ps)
+
     def ask_node(self, rank: Rank, step: RankStep) -> None:
         """An access to remote memory at a node: a message there, and one back."""
         info, one = rank.job.info, rank.operation(step)

@@ -12,8 +12,9 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from simpy.events import Event
+from simpy.events import Event, Process
 
+from cosim.engine.plans import By
 from cosim.engine.programs import ReadyJob, ReadyProgram
 from cosim.engine.reference.clock import ENDING
 from cosim.errors import WorkloadError
@@ -87,10 +88,10 @@ class Rank:
         self.cause_ps = 0
         """When that became certain which lets operations start in the round of starts at hand."""
         self._cause_of = (-1, -1)
-        self._slowness = MILLION
+        self.slowness = MILLION
         self._durations: dict[int, dict[int, int]] = {}
         self._awake = Event(self.clock)
-        self.clock.process(self._live())
+        Process(self.clock, self._live())
 
     @property
     def endpoint(self) -> int:
@@ -106,11 +107,20 @@ class Rank:
         """What a step does."""
         return self.program.operations[step.op]
 
+    def algorithm(self, step: RankStep) -> By:
+        """What carries a collective; empty: as the run has it."""
+        del step
+        return ""
+
+    def traits(self, step: RankStep) -> int:
+        """Which of its job's traits messages of a step have: of an iteration each its own."""
+        return step.iteration
+
     # -- the process ---------------------------------------------------------------------------------
 
     def _live(self) -> Generator[Event, None, None]:
         """Start whatever may start, each time that something may."""
-        while not self.is_through:
+        while True:
             yield self._awake
             self._awake = Event(self.clock)
             if self._cause_of != (self.clock.now_ps, self.clock.round - 1):
@@ -176,9 +186,7 @@ class Rank:
         """A step has ended: its stream is free, and what waited for it may follow."""
         now = self.clock.now_ps
         self.run.recorder.operation(self.job.number, self.number, step, self.started.pop(step), now)
-        if self._cause_of != (now, self.clock.round):  # else something else ended in this round, too
-            self._cause_of, self.cause_ps = (now, self.clock.round), 0
-        self.cause_ps = max(self.cause_ps, cause_ps)
+        self.take_cause(cause_ps)
         stream = self.program.stream[step.op]
         self.busy.pop(stream, None)
         starts = stream >= 0 and bool(self.ready[stream])
@@ -190,7 +198,15 @@ class Rank:
         self.left[step.iteration] -= 1
         if not self.left[step.iteration] and step.iteration == self.oldest:
             self._close()
+            self.run.iteration_ended(self.job)
             self.go_on()
+
+    def take_cause(self, cause_ps: int) -> None:
+        """Something of it has ended now, which was certain since then."""
+        of_round = self.clock.now_ps, self.clock.round
+        if self._cause_of != of_round:  # else something else ended in this round, too
+            self._cause_of, self.cause_ps = of_round, 0
+        self.cause_ps = max(self.cause_ps, cause_ps)
 
     def _is_met(self, step: RankStep) -> bool:
         """One of the things that a step waits for is there; whether it may start."""
@@ -205,17 +221,19 @@ class Rank:
 
     def go_on(self) -> None:
         """Begin as many iterations as may: all but the last few have ended, and nobody holds it back."""
-        info, directing = self.job.info, self.run.directing
-        while self.iteration + 1 < min(info.iterations, self.oldest + self.job.slots.open):
+        directing = self.run.directing
+        most = self.run.most_iterations(self.job)
+        while self.iteration + 1 < min(most, self.oldest + self.job.slots.open):
             start = self.clock.now_ps if directing is None else directing.start_of(self)
             if start > self.clock.now_ps:
-                self.clock.due(start, ENDING, self.place, -1, then=self._go_on_now)
+                self.clock.due(start, ENDING, self.place, -1, then=self.go_on_now)
                 return
             self._begin()
         if directing is not None and self.is_through:
             directing.is_through(self)
 
-    def _go_on_now(self, _: Event) -> None:
+    def go_on_now(self, _: Event) -> None:
+        """The same, as what an event does."""
         self.go_on()
 
     def _begin(self) -> None:
@@ -257,7 +275,7 @@ class Rank:
         if pace is not None:
             said = np.array([self.program.operations[op].duration_ps for op in ops], np.int64)
             own = pace.durations_ps(self.number, iteration, np.array(ops, np.int64), said)
-            self._durations[iteration] = dict(zip(ops, scaled(own, self._slowness).tolist(), strict=True))
+            self._durations[iteration] = dict(zip(ops, scaled(own, self.slowness).tolist(), strict=True))
 
     def _duration(self, step: RankStep) -> int:
         known = self._durations.get(step.iteration)
@@ -265,6 +283,6 @@ class Rank:
 
     def slow_down(self, millionths: int) -> None:
         """What it begins to compute from now on takes longer, or as long as before."""
-        self._slowness = millionths
+        self.slowness = millionths
         for iteration in range(self.oldest, self.iteration + 1):
             self._work_out(iteration)

@@ -38,6 +38,10 @@ class RunRecorder:
         self.num_operations = 0
         self.end_ps = 0
 
+    def keep(self, ranks: I64) -> None:
+        """Keep operations of these ranks of one more job."""
+        self._kept.append({*ranks.tolist()})
+
     # -- what happens --------------------------------------------------------------------------------
 
     def operation(self, job: int, rank: int, step: RankStep, start_ps: int, end_ps: int) -> None:
@@ -74,7 +78,7 @@ class RunRecorder:
                 algorithm=meeting.plan.algorithm,
                 ranks=group.ranks,
                 size_bytes=one.size_bytes,
-                messages=meeting.plan.num_messages,
+                messages=meeting.num_messages,
                 start_ps=meeting.start_ps,
                 ready_ps=meeting.ready_ps,
                 end_ps=end_ps,

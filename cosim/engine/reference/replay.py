@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from simpy.events import Event
+from simpy.events import Event, Process
 
 from cosim.engine.accesses import access_table
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.records import I64, JobInfo, MemoryNodes, ProgressInfo, Records
 from cosim.engine.reference.clock import BEGINNING, Clock
-from cosim.engine.reference.collectives import Collectives
+from cosim.engine.reference.collectives import Collectives, Meeting
 from cosim.engine.reference.directing import DirectedJobs
 from cosim.engine.reference.flows import FlowsUnderWay
 from cosim.engine.reference.messages import PostedMessages
@@ -25,7 +25,7 @@ from cosim.engine.reference.recorder import RunRecorder
 from cosim.engine.reference.sampling import SampledSeries
 from cosim.engine.reference.stalls import waits
 from cosim.engine.reference.traffic import iteration_bytes
-from cosim.errors import ScenarioError, SimulationError, StallError
+from cosim.errors import AlgorithmError, ScenarioError, SimulationError, StallError
 from cosim.network.flows import Completions, FlowTable
 from cosim.network.reference.releasing import PlainReleasing
 from cosim.network.simulator import NetworkSimulator
@@ -88,30 +88,48 @@ class ReferenceReplay:
         director: Director | None = None,
         record_operations: int | None = None,
         series: SampledSeries | None = None,
+        environment: Callable[[NetworkSimulator, Callable[[Completions], None]], Clock] = Clock,
     ) -> None:
         self._series = series
         self._topology = topology
         self._network = network
+        self._release: Release = "network"
+        self._seed = 0
+        self._keeps, self._record_messages = record_operations, False
         worlds = [one.workload.world_size for one in jobs]
-        self._kept = [_evenly(world, record_operations) for world in worlds]
-        self._total = sum(map(_num_operations, jobs))
+        self._kept = [evenly(world, record_operations) for world in worlds]
+        self._total = sum(map(num_operations, jobs))
         self._steps: dict[ReadyProgram, Precedence] = {}
         self._accesses: dict[tuple[str, int], FlowTable] = {}
         self.recorder = RunRecorder(self._kept)
         self.flows = FlowsUnderWay(self.recorder)
-        self.clock = self.flows.clock = Clock(network, self._deliver)
+        self.clock = self.flows.clock = environment(network, self._deliver)
         self.plans = Plans(planner)
         self.messages = PostedMessages(self)
         self.collectives = Collectives(self)
         self.free_at: dict[int, int] = {}
         """When each memory device will have served all who came."""
-        self.jobs = [ready_job(number, info, topology) for number, info in enumerate(jobs)]
+        self.jobs: list[ReadyJob] = []
         self.ranks: list[list[Rank]] = []
-        for job, world, place in zip(self.jobs, worlds, np.cumsum([0, *worlds]).tolist(), strict=False):
-            self.ranks.append([Rank(self, job, number, place + number) for number in range(world)])
+        for info in jobs:
+            self._take_in(info)
         self.directing = None if director is None else DirectedJobs(director, self)
         self._progress: Callable[[ProgressInfo], None] | None = None
         self._told_at = 0.0
+
+    def _take_in(self, info: JobInfo) -> ReadyJob:
+        """One more job, and its ranks."""
+        job, place = self._ready(len(self.jobs), info), sum(map(len, self.ranks))
+        self.jobs.append(job)
+        numbers = range(info.workload.world_size)
+        self.ranks.append([self._rank(job, number, place + number) for number in numbers])
+        return job
+
+    def _ready(self, number: int, info: JobInfo) -> ReadyJob:
+        return ready_job(number, info, self._topology)
+
+    def _rank(self, job: ReadyJob, number: int, place: int) -> Rank:
+        return Rank(self, job, number, place)
 
     def run(
         self,
@@ -121,37 +139,63 @@ class ReferenceReplay:
         progress: Callable[[ProgressInfo], None] | None = None,
     ) -> Records:
         """See :func:`replay_reference`."""
-        wall, cpu, interrupted = time.perf_counter(), time.process_time(), ""
-        self._progress = progress
+        interrupted = ""
+        self.set_up(release, seed, record_messages, progress)
         try:
-            self._network.open(self._topology, seed)
-            self._expect_jobs()
+            self.begin()
             self.clock.run()
-            self._check_finished()
+            self.check_finished()
         except KeyboardInterrupt:
-            interrupted = f"interrupted at {format_time(self.clock.now_ps)} of simulated time"
+            interrupted = self.interruption()
         except BaseException:
             self._network.close()
             raise
-        took = time.perf_counter() - wall, time.process_time() - cpu
-        records = self._records(release, seed, record_messages, interrupted, *took)
+        records = self.records(interrupted)
         self._network.close()
         return records
+
+    def set_up(
+        self,
+        release: Release,
+        seed: int,
+        record_messages: bool,
+        progress: Callable[[ProgressInfo], None] | None,
+    ) -> None:
+        """Say what else a run goes by."""
+        self._release, self._seed, self._record_messages = release, seed, record_messages
+        self._progress = progress
+
+    def begin(self) -> None:
+        """Open the network, and have jobs begin when their time comes."""
+        self._began = time.perf_counter(), time.process_time()
+        self._network.open(self._topology, self._seed)
+        self._expect_jobs()
+
+    def interruption(self) -> str:
+        """What is said of a run that a KeyboardInterrupt ended."""
+        return f"interrupted at {format_time(self.clock.now_ps)} of simulated time"
+
+    def close_network(self) -> None:
+        """Have the network let go of everything."""
+        self._network.close()
 
     # -- jobs ----------------------------------------------------------------------------------------
 
     def _expect_jobs(self) -> None:
         """Have jobs begin, or arrive where somebody directs them, when their time comes."""
+        self._expect([job for job in self.jobs if not job.info.driven])
+        if self._series is not None:
+            Process(self.clock, self._series.live(self))
+
+    def _expect(self, jobs: Sequence[ReadyJob]) -> None:
         for start_ps, arriving in groupby(
-            sorted(self.jobs, key=lambda job: job.info.start_ps), lambda job: job.info.start_ps
+            sorted(jobs, key=lambda job: job.info.start_ps), lambda job: job.info.start_ps
         ):
-            self.clock.process(self._arrive(start_ps, [*arriving]))
-        for job in self.jobs:
+            Process(self.clock, self._arrive(start_ps, [*arriving]))
+        for job in jobs:
             if self.directing is None:
                 job.coflow_bytes = iteration_bytes(job, self.plans)
-            self.clock.process(self._slow_down(job))
-        if self._series is not None:
-            self.clock.process(self._series.live(self))
+            Process(self.clock, self._slow_down(job))
 
     def _arrive(self, start_ps: int, jobs: list[ReadyJob]) -> Generator[Event, None, None]:
         yield self.clock.due(start_ps, BEGINNING)
@@ -159,9 +203,9 @@ class ReferenceReplay:
             self.directing.arrive(jobs)
             return
         for job in jobs:
-            self.begin(job)
+            self.begin_job(job)
 
-    def begin(self, job: ReadyJob) -> None:
+    def begin_job(self, job: ReadyJob) -> None:
         """A job's ranks begin."""
         if self.directing is not None:
             job.coflow_bytes = iteration_bytes(job, self.plans)
@@ -182,7 +226,24 @@ class ReferenceReplay:
     @property
     def is_done(self) -> bool:
         """Whether all operations have ended."""
-        return self.recorder.num_operations == self._total
+        return self.recorder.num_operations >= self._total
+
+    def iteration_ended(self, job: ReadyJob) -> None:
+        """A rank of a job has ended an iteration."""
+
+    def carrier_waits(self, meeting: Meeting, position: int) -> None:
+        """A rank has come to a collective that code carries.
+
+        Raises
+        ------
+        AlgorithmError
+            There is no code beside this run.
+        """
+        raise AlgorithmError(f"nobody carries {meeting.title()}, where rank {position} waits")
+
+    def most_iterations(self, job: ReadyJob) -> int:
+        """How many iterations of a job may begin."""
+        return job.info.iterations
 
     # -- what others ask for -------------------------------------------------------------------------
 
@@ -208,19 +269,30 @@ class ReferenceReplay:
 
     # -- the end -------------------------------------------------------------------------------------
 
-    def _check_finished(self) -> None:
+    def check_finished(self, more: Callable[[], Sequence[str]] = tuple) -> None:
+        """See that nobody waits, of the ranks or of whom ``more`` says.
+
+        Raises
+        ------
+        StallError
+            Lists who waits for whom.
+        """
         ranks = [rank for job in self.ranks for rank in job]
-        stuck = [rank for rank in ranks if not rank.is_through]
-        alone = sum(1 for _ in self.messages.unmatched())
-        if not stuck and not alone:
+        stuck = [
+            rank for rank in ranks if not rank.is_through and rank.oldest < self.most_iterations(rank.job)
+        ]
+        alone, others = sum(1 for _ in self.messages.unmatched()), more()
+        if not stuck and not alone and not others:
             return
         at = format_time(self.clock.now_ps)
         self._check_room()
-        if stuck:
+        if others and not stuck:
+            what = f"nothing can happen after {at}, but processes wait"
+        elif stuck:
             what = f"nothing can happen after {at}, but {len(stuck)} of {len(ranks)} ranks have not finished"
         else:
             what = f"every rank finished by {at}, but {alone} messages were only posted at one end"
-        raise StallError(what, waits(self, stuck))
+        raise StallError(what, [*others, *waits(self, stuck)])
 
     def _check_room(self) -> None:
         """Whether a run that stands still only waits for what comes later than times go."""
@@ -230,18 +302,21 @@ class ReferenceReplay:
             slow = f"{format_size(largest)} over a link of {format_rate(slowest)}"
             raise SimulationError(f"{TOO_LATE}: there is {slow}")
 
-    def _records(
-        self, release: Release, seed: int, messages: bool, interrupted: str, wall_s: float, cpu_s: float
-    ) -> Records:
+    def _info(self, job: ReadyJob) -> JobInfo:
+        return job.info
+
+    def records(self, interrupted: str = "") -> Records:
+        """What happened so far."""
+        wall_s, cpu_s = self._began
         recorder, network = self.recorder, self._network
         worlds = [job.info.workload.world_size for job in self.jobs]
         advances = network.num_advances if isinstance(network, PlainReleasing) else self.clock.num_advances
         return Records(
             topology=self._topology,
             network=network.describe().name,
-            release=release,
-            seed=seed,
-            jobs=tuple(job.info for job in self.jobs),
+            release=self._release,
+            seed=self._seed,
+            jobs=tuple(map(self._info, self.jobs)),
             ops=recorder.operations(),
             collectives=recorder.collectives(),
             finish_ps=tuple(np.array([rank.finish_ps for rank in job], np.int64) for job in self.ranks),
@@ -252,9 +327,9 @@ class ReferenceReplay:
             num_messages=recorder.num_messages,
             end_ps=recorder.end_ps,
             digest=recorder.digest(),
-            wall_s=wall_s,
-            cpu_s=cpu_s,
-            messages=recorder.messages() if messages else None,
+            wall_s=time.perf_counter() - wall_s,
+            cpu_s=time.process_time() - cpu_s,
+            messages=recorder.messages() if self._record_messages else None,
             interrupted=interrupted,
             series=None if self._series is None else self._series.series(recorder.end_ps),
             recorded=None if [*map(len, self._kept)] == worlds else tuple(self._kept),
@@ -264,17 +339,19 @@ class ReferenceReplay:
 
 def _iteration_ends(job: ReadyJob, ranks: list[Rank]) -> I64:
     """int64 [iterations that every rank ended] x [ranks]."""
+    if job.info.driven:  # all that it does is one iteration
+        return np.array([[max(rank.finish_ps, job.info.start_ps) for rank in ranks]], np.int64)
     done = min((rank.oldest for rank in ranks), default=job.info.iterations)
     return np.array([rank.ends_ps[:done] for rank in ranks], np.int64).reshape(len(ranks), done).T.copy()
 
 
-def _num_operations(info: JobInfo) -> int:
+def num_operations(info: JobInfo) -> int:
     """How many operations all ranks of a job have, over all iterations."""
     lengths = np.diff(info.workload.table.first)
     return int(lengths[info.workload.program_of].sum()) * info.iterations
 
 
-def _evenly(world: int, count: int | None) -> I64:
+def evenly(world: int, count: int | None) -> I64:
     """``count`` of a job's ranks, evenly spread from rank 0 on; all of them where there are no more, or
     None.
     """

@@ -56,6 +56,7 @@ static int64_t open_flows(struct engine *engine, int64_t binding, int64_t key_hi
                           int64_t owner, int64_t iteration) {
   struct engine_state *state = &engine->state;
   int64_t handle = state->free_handle;
+  state->under_way++;
   if (handle == NONE) {
     RESERVE(engine, handles, state->handles_used + 1);
     handle = state->handles_used++;
@@ -88,6 +89,7 @@ static void hand_over_start(struct engine *engine, int64_t handle, int64_t index
 static inline void let_flows_go(struct engine *engine, int64_t handle) {
   struct flow_group *one = &engine->handles[handle];
   if (--one->holds > 0) return;
+  engine->state.under_way--;
   one->next = (int32_t)engine->state.free_handle;
   engine->state.free_handle = handle;
 }

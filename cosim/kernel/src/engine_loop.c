@@ -352,6 +352,7 @@ static int64_t run_instants(struct engine *engine, network_loop loop, struct cor
       state->now = time;
       continue;
     }
+    if (state->may_go_on && horizon == NEVER && state->under_way == 0 && state->num_starts == 0) return DONE;
     state->horizon = horizon;
     if (loop == NULL) return ASK_NETWORK;
     status = advance(engine, loop, core, columns, horizon, &turns);

@@ -29,16 +29,17 @@ static int64_t take_change(struct core *core, struct fluid *fluid) {
 
 /* A flow under way goes on by another path.
  *
- * What was sent has arrived, and counts where it went. All of a flow's bytes count on its last links when it drains:
- * there, what was sent elsewhere is taken off in advance.
+ * What was sent has arrived, and counts where it went; the rest counts on its last links when it drains.
  */
 static void move_flow(struct core *core, struct fluid *fluid, int64_t f, int64_t from, int64_t to) {
   struct fluid_flow *flow = &fluid->flows[f];
   flow->remaining = left_of(flow, core->state.instant);
   flow->touched = core->state.instant;
-  int64_t sent = core->store->rows[fluid->messages[f].row].size - (int64_t)ceil(flow->remaining);
-  for (int64_t k = core->path_ptr[from]; k < core->path_ptr[from + 1]; k++) core->link_bytes[core->path_link[k]] += sent;
-  for (int64_t k = core->path_ptr[to]; k < core->path_ptr[to + 1]; k++) core->link_bytes[core->path_link[k]] -= sent;
+  struct fluid_message *message = &fluid->messages[f];
+  int64_t sent = core->store->rows[message->row].size - (int64_t)ceil(flow->remaining);
+  for (int64_t k = core->path_ptr[from]; k < core->path_ptr[from + 1]; k++)
+    core->link_bytes[core->path_link[k]] += sent - message->counted;
+  message->counted = sent;
   leave_path(fluid, f);
   flow->level = -1.0;
   join_path(core, fluid, f, to);
@@ -103,7 +104,7 @@ static void start_next(struct core *core, struct fluid *fluid) {
     return;
   }
   int64_t f = new_flow(fluid);
-  fluid->messages[f] = (struct fluid_message){now, event.handle, event.rep, event.row, NONE};
+  fluid->messages[f] = (struct fluid_message){now, 0, event.handle, event.rep, event.row, NONE};
   fluid->flows[f] = (struct fluid_flow){
       .level = -1.0, /* none yet: a filling knows by it that the flow is new */
       .remaining = (double)core->store->rows[event.row].size,
@@ -127,7 +128,7 @@ static int64_t end_on_path(struct core *core, struct fluid *fluid, const struct 
   int64_t path = path_of(core, fluid, message->handle, message->row), arrival = core->state.instant;
   for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++) {
     int64_t link = core->path_link[k];
-    core->link_bytes[link] += core->store->rows[message->row].size;
+    core->link_bytes[link] += core->store->rows[message->row].size - message->counted;
     arrival += fluid->links[link].latency;
   }
   return arrival;

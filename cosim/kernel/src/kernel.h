@@ -647,6 +647,7 @@ struct fluid_flow {
 /* The message of the same number, which may wait in its channel. */
 struct fluid_message {
   int64_t origin; /* when it started */
+  int64_t counted; /* bytes of it that were counted on links that it has left */
   int32_t handle, rep, row;
   int32_t next; /* in its channel */
 };
@@ -1258,6 +1259,8 @@ struct engine_state {
   uint64_t digest[2], op_digest[2];
   int64_t messages; /* that completed; marks are none */
   int64_t fct_min, fct_max, fct_sum, fct_carries; /* of their times; the sum is fct_sum + fct_carries * 2^62 */
+  int64_t under_way;  /* groups of flows */
+  int64_t may_go_on; /* 1: somebody may have more to do once nothing is left: time stays at what ended last */
 };
 
 /* An operation of a program, once for each slot (cosim/engine/program_columns.py), of which it is `number`; such a row is what is

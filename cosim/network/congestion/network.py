@@ -327,8 +327,8 @@ class CongestionNetwork(CompiledNetwork):
         fluid = self._fluid
         fluid.parameters[:] = self._control.parameters()
         # A link that changes, if only to the rate that it has, wakes all whose updates are left out there.
-        rates = fluid.links["capacity"].tolist()
-        super().change([LinkChange(now_ps, link, float(rate)) for link, rate in enumerate(rates)])
+        rates = self._changes.rates_at(self._at_hand, now_ps, fluid.links["capacity"])
+        super().change([LinkChange(now_ps, link, rate) for link, rate in enumerate(rates.tolist())])
 
     def parameters_with(self, values: Mapping[str, Any]) -> F64:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""

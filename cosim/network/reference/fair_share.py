@@ -141,7 +141,7 @@ class PlainFairShare(PlainNetwork):
             self._leave(flow)
         links = self.path(flow.ends)
         for link in links:
-            self.use.sent_bytes[link] += flow.size
+            self.use.sent_bytes[link] += flow.size - flow.counted
         self._complete(flow, self.now_ps + sum(self._latency[link] for link in links), self.now_ps)
         channel = self._channel(flow)
         channel.popleft()
@@ -238,7 +238,7 @@ class PlainFairShare(PlainNetwork):
 
     def _reroute(self) -> None:
         """Flows under way that have another path go on there; what was sent has arrived, and counts where it
-        went.
+        went, and the rest where it goes when it has drained.
         """
         for flow in [*self._transferring]:
             path = self.path(flow.ends)
@@ -246,9 +246,8 @@ class PlainFairShare(PlainNetwork):
                 self._send_on(flow)
                 self._leave(flow)
                 sent = flow.size - math.ceil(flow.remaining)
-                self.use.sent_bytes[[*flow.links]] += sent
-                self.use.sent_bytes[[*path]] -= sent  # all of it counts there when it has drained
-                flow.links = path
+                self.use.sent_bytes[[*flow.links]] += sent - flow.counted
+                flow.links, flow.counted = path, sent
                 self._join(flow)
 
 

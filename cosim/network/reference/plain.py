@@ -8,7 +8,7 @@ as it is certain when a flow completes. The loop over instants is :meth:`PlainNe
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from cosim.network.reference.dependencies import Followed, KnownTables, TableRow
 from cosim.network.reference.drains import Drains
 from cosim.network.reference.links import LinkUse
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.topology.changes import LinkChange
+from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -52,6 +52,8 @@ class Transfer:
     remaining: float = 0.0
     rate: float = 0.0
     touched_ps: int = 0
+    counted: int = 0
+    """Bytes of it that links' statistics have."""
 
 
 @dataclass(eq=False, slots=True)
@@ -87,7 +89,12 @@ class PlainNetwork(NetworkSimulator):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        what = {"link_changes": self.link_changes, "rates": self.has_rates}
+        what = {
+            "link_changes": self.link_changes,
+            "live_changes": self.link_changes,
+            "rates": self.has_rates,
+            "switch_ends": True,
+        }
         return Capabilities(self.name, quantum_ps=self.quantum_ps, **what)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
@@ -126,6 +133,16 @@ class PlainNetwork(NetworkSimulator):
     @abstractmethod
     def _take(self, event: FlowEvent) -> None:
         """A flow starts, or comes to a link."""
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`. At one time, links come first."""
+        if not self.link_changes or self.topology.changes is None:
+            super().change(changes)
+        known = [] if self._change is None else [self._change, *self._changes]
+        known += changes
+        known.sort(key=lambda one: (one.time_ps, isinstance(one, RouteChange)))
+        self._changes = iter(known)
+        self._change = next(self._changes, None)
 
     # -- flows in ------------------------------------------------------------------------------------
 

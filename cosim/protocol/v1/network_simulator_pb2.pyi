@@ -29,6 +29,7 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_DETOURS: _ClassVar[Feature]
     FEATURE_LIVE_CHANGES: _ClassVar[Feature]
     FEATURE_SWITCH_ENDS: _ClassVar[Feature]
+    FEATURE_LIVE_CONTROL: _ClassVar[Feature]
 
 class RoutingKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -71,6 +72,7 @@ FEATURE_LINK_RATES: Feature
 FEATURE_DETOURS: Feature
 FEATURE_LIVE_CHANGES: Feature
 FEATURE_SWITCH_ENDS: Feature
+FEATURE_LIVE_CONTROL: Feature
 ROUTING_KIND_UNSPECIFIED: RoutingKind
 ROUTING_KIND_GIVEN: RoutingKind
 ROUTING_KIND_ECMP: RoutingKind
@@ -280,20 +282,29 @@ class LinkEvents(_message.Message):
     def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., up: _Optional[_Iterable[bool]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., detection_ps: _Optional[int] = ...) -> None: ...
 
 class Changes(_message.Message):
-    __slots__ = ("time_ps", "link", "rate_bps", "route_ps", "dead_end", "dead")
+    __slots__ = ("time_ps", "link", "rate_bps", "route_ps", "dead_end", "dead", "control")
+    class ControlEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     TIME_PS_FIELD_NUMBER: _ClassVar[int]
     LINK_FIELD_NUMBER: _ClassVar[int]
     RATE_BPS_FIELD_NUMBER: _ClassVar[int]
     ROUTE_PS_FIELD_NUMBER: _ClassVar[int]
     DEAD_END_FIELD_NUMBER: _ClassVar[int]
     DEAD_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
     time_ps: _containers.RepeatedScalarFieldContainer[int]
     link: _containers.RepeatedScalarFieldContainer[int]
     rate_bps: _containers.RepeatedScalarFieldContainer[float]
     route_ps: _containers.RepeatedScalarFieldContainer[int]
     dead_end: _containers.RepeatedScalarFieldContainer[int]
     dead: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., route_ps: _Optional[_Iterable[int]] = ..., dead_end: _Optional[_Iterable[int]] = ..., dead: _Optional[_Iterable[int]] = ...) -> None: ...
+    control: _containers.ScalarMap[str, str]
+    def __init__(self, time_ps: _Optional[_Iterable[int]] = ..., link: _Optional[_Iterable[int]] = ..., rate_bps: _Optional[_Iterable[float]] = ..., route_ps: _Optional[_Iterable[int]] = ..., dead_end: _Optional[_Iterable[int]] = ..., dead: _Optional[_Iterable[int]] = ..., control: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("credit", "settings")

@@ -92,7 +92,7 @@ class StillNetwork(CongestionAwareNetwork):
 
 def model_for(fault: str) -> NetworkSimulator:
     """A network that can have the fault."""
-    if fault == "forgotten_queue":
+    if fault in ("forgotten_queue", "deaf_to_control"):
         return CongestionNetwork(Dctcp(), PortSettings())
     shares = (
         "unchanging",

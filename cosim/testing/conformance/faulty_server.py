@@ -55,6 +55,7 @@ SERVER_FAULTS = {
     "own_rates": "link_rates",
     "no_detours": "detours",
     "deaf_to_changes": "live_changes",
+    "deaf_to_control": "live_control",
     "free_credit": "credit",
     "narrow": "receives",
     "late_cause": "causes",
@@ -167,6 +168,8 @@ class FaultySession(Session):
             message.paths.end[:] = [2]
         if self.fault == "deaf_to_changes":
             message.ClearField("changes")
+        if self.fault == "deaf_to_control" and message.changes.control:
+            message.changes.ClearField("control")
         if self.fault == "lax" and self._simulation is not None:
             message.horizon_ps = max(message.horizon_ps, self._last_grant)
         super().take(message)

@@ -96,6 +96,19 @@ def live_changes(kit: ServerKit) -> None:
     )
 
 
+@check("live_control", "a parameter that the congestion control does not have is refused", of=["server"])
+def live_control(kit: ServerKit) -> None:
+    kit.needs("live_control")
+    unknown = pb.Changes(control={"no such parameter": "1"})
+    with kit.probe(opened=False) as probe, refused("INVALID_FLOWS", "a control's unknown parameter"):
+        request = probe.request()
+        request.link_events.SetInParent()
+        probe.open(request)
+        number = probe.sequence + 1
+        probe.send(pb.SessionRequest(advance=pb.Advance(sequence=number, horizon_ps=0, changes=unknown)))
+        probe.answer()
+
+
 def _arrives(kit: ServerKit, events: pb.LinkEvents) -> int:
     """When a message from endpoint 0 to 1 is there."""
     with kit.probe(opened=False) as probe:
