@@ -176,8 +176,8 @@ def _row(one: FoundFolder, settings: str) -> str:
     box = f'<input type="checkbox" name="run" value="{name}" aria-label="{name}">' if shown else ""
     link = f'<a href="/show?run={quote(one.name, safe="")}">{name}</a>' if shown else name
     date = datetime.fromtimestamp(one.changed_s).strftime("%Y-%m-%d %H:%M") if one.changed_s else ""
-    said = one.said if one.kind == "run" else f"{one.kind}{': ' * bool(one.said)}{one.said}"
-    texts = (link, *map(escape, (date, said, settings, one.iteration, one.exposed, one.digest)))
+    said = escape(one.said) if one.kind == "run" else f"<b>{one.kind}</b> {escape(one.said)}"
+    texts = (link, date, said, *map(escape, (settings, one.iteration, one.exposed, one.digest)))
     cells = "".join(
         f'<td class="{kind}"{_sorted_by(one, head)}>{text}</td>'
         for (head, kind), text in zip(_COLUMNS, texts, strict=True)
