@@ -174,7 +174,10 @@ class Drawing:
         handles, names = axes.get_legend_handles_labels()
         if len(names) > 1:
             axes.figure.legend(
-                handles, names, loc="outside upper center", ncols=_beside(names, axes.figure.get_figwidth())
+                handles,
+                names,
+                loc="outside upper center",
+                ncols=_beside(names, axes.figure.bbox.width / axes.figure.dpi),
             )
 
     def csv(self) -> str:
