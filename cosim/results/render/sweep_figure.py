@@ -52,7 +52,7 @@ def draw_measure(panel: Any, sweep: SweepRun, measure: str) -> None:
     panel.tick_params(axis="x", length=0)
     if relative:
         panel.axhline(1.0, color="#888888", lw=0.8, zorder=1)
-        panel.set_ylabel(f"{measure} / best")
+        panel.set_ylabel(f"{measure} / best of its column")
         _ratios(panel, min(ends, default=1.0), max(ends, default=1.0))
     else:
         panel.set_ylabel(f"{measure} ({one.unit.symbol})" if one.unit.symbol else measure)

@@ -13,6 +13,7 @@ import { kindOf, tierStrips } from "report/tiers.js";
 
 const WIDE = 1100;
 const MOST_LISTED = 12;
+const DEAD = { "stroke-dasharray": "2 5", stroke: "var(--chosen)", "stroke-opacity": 1, "stroke-width": 2.4 };
 
 /** @param {object} run @param {string} [which] */
 export function fabric(run, which = "") {
@@ -31,9 +32,11 @@ export function fabric(run, which = "") {
     const span = bin === 0 ? null : [(bin - 1) * bin_ps, bin * bin_ps];
     const shares = measure.shares(bin, span);
     map.lines.forEach((node, k) => paint(node, shares[k]));
-    for (const [k, when] of dead) map.lines[k].setAttribute("stroke-dasharray", span && when.some(([from, to]) => from < span[1] && to > span[0]) ? "2 5" : "none");
+    const down = [...dead].filter(([, when]) => span && when.some(([from, to]) => from < span[1] && to > span[0])).map(([k]) => k);
+    for (const k of dead.keys()) map.lines[k].setAttribute("stroke-dasharray", "none");
+    for (const k of down) for (const [name, value] of Object.entries(DEAD)) map.lines[k].setAttribute(name, value);
     output.textContent = span && measure.moves ? `${time(span[0])} to ${time(span[1])}` : "over the whole run";
-    says.textContent = measure.said ?? "";
+    says.textContent = [measure.said, down.length > 0 && "Dashed: down."].filter(Boolean).join(" ");
   };
   const by = el("select", { "aria-label": "Colour links by", onchange: (event) => ((measure = measures[event.target.value]), colourAt(Number(input.value))) },
     measures.map((one, k) => el("option", { value: k }, one.name)));
