@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,19 @@ class LineChart:
         return replace(self, x=x, y=y, lines=lines, units=(unit_x, unit_y))
 
     @property
+    def scales(self) -> dict[str, Any]:
+        """Of logarithmic axes, as matplotlib's ``axes.set`` takes them; marks are at powers of ten, and at 2
+        and 5 between few.
+        """
+        found: dict[str, Any] = {}
+        for name, axis in (("x", self.x), ("y", self.y)):
+            if axis.log:
+                at = _log_ticks([getattr(line, name) for line in self.lines])
+                words = [f"{one:g}" for one in at]
+                found |= {f"{name}scale": "log", f"{name}ticks": at, f"{name}ticklabels": words}
+        return found
+
+    @property
     def labels(self) -> tuple[str, str]:
         """``flow completion time (ms)``, of both axes."""
         x, y = (f"{axis.name} ({unit})" for axis, unit in zip((self.x, self.y), self.units, strict=True))
@@ -112,6 +126,16 @@ def _digits(values: F64) -> list[str]:
 def _unit(kind: str, values: F64) -> tuple[float, str]:
     units, largest = UNITS[kind], float(values.max(initial=0))
     return next((one for one in units if largest >= one[0]), units[-1])
+
+
+def _log_ticks(lines: Sequence[F64]) -> list[float]:
+    values = np.concatenate(lines)
+    low, high = values[values > 0].min(), values.max()
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    between = (1, 2, 5) if high < 1000 * low else (1,)
+    return [
+        float(f"{k}e{power}") for power in powers for k in between if low <= float(f"{k}e{power}") <= high
+    ]
 
 
 def _decade(values: F64) -> bool:

@@ -24,6 +24,8 @@ _COLOURS = {
     "send": COLORS[2],
     "recv": COLORS[5],
 }
+_BELOW = {"compute": -0.4, "memory": -0.4}
+"""Where a kind's bars begin from the middle of a rank's row: computation above communication."""
 
 
 def operations(source: ReportSource) -> list[dict[str, Any]]:
@@ -69,17 +71,59 @@ def operations(source: ReportSource) -> list[dict[str, Any]]:
 
 def draw_operations(axes: Axes, rows: list[dict[str, Any]]) -> None:
     """A row for each rank."""
-    ranks = sorted({row["rank"] for row in rows})
-    start, time = (next(key for key in rows[0] if key.startswith(f"{part}_")) for part in ("start", "time"))
+    ranks, start, time = _named(rows)
     for kind, colour in _COLOURS.items():
-        mine = [row for row in rows if row["kind"] == kind]
         for k, one in enumerate(ranks):
-            spans = [(row[start], row[time]) for row in mine if row["rank"] == one]
-            below = kind not in ("compute", "memory")
-            place = (k + (0.02 if below else -0.4), 0.38)
+            spans = [(row[start], row[time]) for row in rows if row["kind"] == kind and row["rank"] == one]
             label = kind.replace("recv", "receive") if spans and not k else "_"
-            axes.broken_barh(spans, place, color=colour, lw=0, label=label)
+            axes.broken_barh(spans, (k + _BELOW.get(kind, 0.02), 0.38), color=colour, lw=0, label=label)
     axes.set_yticks(range(len(ranks)), [f"rank {one}" for one in ranks])
     axes.invert_yaxis()
     axes.set_xlabel(f"time in the iteration ({start.partition('_')[2]})")
     axes.set_xlim(left=0)
+
+
+def operations_script(
+    rows: list[dict[str, Any]], stem: str, size: tuple[float, float], style: dict[str, Any]
+) -> str:
+    """What draws the same from ``stem.csv``."""
+    ranks, start, time = _named(rows)
+    return _SCRIPT.format(
+        style=style,
+        csv=f"{stem}.csv",
+        pdf=f"{stem}.pdf",
+        size=size,
+        kinds={kind: (colour, _BELOW.get(kind, 0.02)) for kind, colour in _COLOURS.items()},
+        ranks=ranks,
+        names=[f"rank {one}" for one in ranks],
+        start=start,
+        time=time,
+        label=f"time in the iteration ({start.partition('_')[2]})",
+        ncols=len({row["kind"] for row in rows}),
+    )
+
+
+_SCRIPT = """\
+import csv, matplotlib.pyplot as plt
+plt.rcParams.update({style})
+with open({csv!r}, encoding="utf-8") as file:
+    rows = list(csv.DictReader(file))
+figure, axes = plt.subplots(figsize={size}, layout="constrained")
+for kind, (colour, below) in {kinds}.items():
+    for k, rank in enumerate({ranks}):
+        mine = [row for row in rows if (row["kind"], row["rank"]) == (kind, str(rank))]
+        spans = [(float(row[{start!r}]), float(row[{time!r}])) for row in mine]
+        label = kind.replace("recv", "receive") if spans and not k else "_"
+        axes.broken_barh(spans, (k + below, 0.38), color=colour, lw=0, label=label)
+axes.set_yticks(range(len({names})), {names})
+axes.invert_yaxis()
+axes.set(xlabel={label!r}, xlim=(0, None))
+figure.legend(loc="outside upper center", ncols={ncols})
+figure.savefig({pdf!r})
+"""
+
+
+def _named(rows: list[dict[str, Any]]) -> tuple[list[int], str, str]:
+    """Ranks, and the columns of starts and times, whose names end in their unit."""
+    start, time = (next(key for key in rows[0] if key.startswith(f"{part}_")) for part in ("start", "time"))
+    return sorted({row["rank"] for row in rows}), start, time

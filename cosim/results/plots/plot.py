@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -14,7 +15,7 @@ from cosim.files.text import write_text
 from cosim.results.link_users import note_link_users
 from cosim.results.plots.chart import LineChart
 from cosim.results.plots.charts import CHARTS, MOST_LINES
-from cosim.results.plots.operations import draw_operations, operations
+from cosim.results.plots.operations import draw_operations, operations, operations_script
 from cosim.results.render.figure import COLORS, save_figure
 from cosim.results.report.source import ReportSource, RunInMemory, source_of
 from cosim.results.report.sweep_data import TRIALS, load_sweep
@@ -31,6 +32,7 @@ WHAT = (*CHARTS, "timeline", "sweep")
 WIDTHS = {1: 84 / 25.4, 2: 174 / 25.4}
 """Inches of a figure as wide as one column of a paper, or two."""
 HEIGHT = 2.1
+_SEED = re.compile(r"-seed\d+$")  # of a folder that a sweep kept
 STYLES: dict[str, dict[str, Any]] = {
     "screen": {"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False},
     "paper": {
@@ -102,7 +104,7 @@ def plot(
     drawn = Drawing(runs, what)
     with _styled(style):
         if axes is None:
-            axes = _new_axes(1, columns)[0]
+            axes = _new_axes([drawn.high], columns)[0]
         drawn.draw(axes)
         drawn.legend(axes)
     return axes
@@ -157,6 +159,12 @@ class Drawing:
             draw_operations(axes, self._rows)
 
     @property
+    def high(self) -> float:
+        """Inches: a timeline has room for each rank's name, a sweep for its letters."""
+        ranks = len({row["rank"] for row in self._rows})
+        return 3.2 if self._sweep is not None else max(HEIGHT, 0.6 + 0.13 * ranks)
+
+    @property
     def entries(self) -> int:
         """How many lines the legend has."""
         return len(self._chart.lines) if self._chart is not None else 2
@@ -165,7 +173,12 @@ class Drawing:
         """Say which line is which, where there are several; beside nothing that is drawn."""
         handles, names = axes.get_legend_handles_labels()
         if len(names) > 1:
-            axes.figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 3))
+            axes.figure.legend(
+                handles,
+                names,
+                loc="outside upper center",
+                ncols=_beside(names, axes.figure.bbox.width / axes.figure.dpi),
+            )
 
     def csv(self) -> str:
         """The data, units in the columns' names."""
@@ -176,23 +189,27 @@ class Drawing:
         head = list(self._rows[0]) if self._rows else []
         return "\n".join([",".join(head), *(",".join(map(_cell, row.values())) for row in self._rows), ""])
 
-    def script(self, stem: str) -> str:
+    def script(self, stem: str, columns: int = 1) -> str:
         """Ten lines that draw the same from the CSV; empty where that takes more."""
+        size = (round(WIDTHS[columns], 2), round(self.high, 2))
+        if self._rows:
+            return operations_script(self._rows, stem, size, STYLES["paper"])
         if self._chart is None:
             return ""
         chart, (x, y) = self._chart, self._chart.columns
-        colour = 'f"C{k // 2}", ls="--" if k % 2 else "-", marker="o"' if chart.pairs else 'f"C{k}"'
+        colour = 'f"C{k // 2}", ls="--" if k % 2 else "-", marker="o", ms=2.5' if chart.pairs else 'f"C{k}"'
         return _SCRIPT.format(
-            style={k: v for k, v in STYLES["paper"].items() if not isinstance(v, bool)},
+            style=STYLES["paper"],
             colours=list(COLORS),
             csv=f"{stem}.csv",
             pdf=f"{stem}.pdf",
-            size=(round(WIDTHS[1], 2), HEIGHT),
+            size=size,
             columns=(x, y, f"{y}_low", f"{y}_high"),
             how=colour + ', drawstyle="steps-post"' * chart.steps,
             band=colour.partition(",")[0] + ', step="post"' * chart.steps,
-            labels=chart.labels,
-            scales=("log" if chart.x.log else "linear", "log" if chart.y.log else "linear"),
+            labels={"xlabel": chart.labels[0], "ylabel": chart.labels[1], **chart.scales},
+            bottom="" if chart.y.log else "axes.set_ylim(bottom=0)\n",
+            ncols=_beside([line.label for line in chart.lines], size[0]),
         )
 
 
@@ -207,8 +224,9 @@ for k, name in enumerate(dict.fromkeys(row["line"] for row in rows)):
     x, y, low, high = ([float(row[key] or "nan") for row in rows if row["line"] == name] for key in {columns})
     axes.plot(x, y, label=name, color={how})
     axes.fill_between(x, low, high, alpha=0.2, lw=0, color={band})
-axes.set(xlabel={labels[0]!r}, ylabel={labels[1]!r}, xscale={scales[0]!r}, yscale={scales[1]!r})
-figure.legend(loc="outside upper center", ncols=3)
+axes.set(**{labels})
+axes.minorticks_off()
+{bottom}figure.legend(loc="outside upper center", ncols={ncols})
 figure.savefig({pdf!r})
 """
 
@@ -235,7 +253,7 @@ def save_plots(
     stem = out.with_suffix("")
     written = []
     with _styled(style):
-        panels = _new_axes(len(drawings), columns)
+        panels = _new_axes([drawing.high for drawing in drawings], columns)
         for drawing, axes in zip(drawings, panels, strict=True):
             drawing.draw(axes)
         most = max(range(len(drawings)), key=lambda k: drawings[k].entries)
@@ -245,7 +263,7 @@ def save_plots(
     for drawing in drawings:
         name = stem.name if len(drawings) == 1 else f"{stem.name}-{drawing.what}"
         written.append(write_text(stem.with_name(f"{name}.csv"), drawing.csv()))
-        if script := drawing.script(name):
+        if script := drawing.script(name, columns if len(drawings) == 1 else 1):
             written.append(write_text(stem.with_name(f"{name}.py"), script))
     return written
 
@@ -262,26 +280,25 @@ def _draw_chart(axes: Axes, chart: LineChart) -> None:
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.2, lw=0, step=step)
     x, y = chart.labels
-    axes.set(xlabel=x, ylabel=y)
-    if chart.y.log:
-        axes.set_yscale("log")
-    else:
+    axes.set(xlabel=x, ylabel=y, **chart.scales)
+    axes.minorticks_off()
+    if not chart.y.log:
         axes.set_ylim(bottom=0)
-    if chart.x.log:
-        axes.set_xscale("log")
-    for axis, logarithmic in ((axes.xaxis, chart.x.log), (axes.yaxis, chart.y.log)):
-        if logarithmic:
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("")
 
 
-def _new_axes(count: int, columns: int) -> list[Axes]:
+def _beside(names: Sequence[str], width: float) -> int:
+    """Columns of a legend: as many names as fit beside one another, in rows that are equally long."""
+    most = max(1, int(width / (0.38 + 0.058 * max(map(len, names)))))
+    return -(-len(names) // -(-len(names) // most))
+
+
+def _new_axes(heights: Sequence[float], columns: int) -> list[Axes]:
     from matplotlib.figure import Figure
 
-    high = HEIGHT if columns == 2 or count == 1 else HEIGHT * count
+    high = max(heights) if columns == 2 else sum(heights)
     figure = Figure(figsize=(WIDTHS[columns], high), layout="constrained")
-    shape = (1, count) if columns == 2 else (count, 1)
-    return [figure.add_subplot(*shape, k + 1) for k in range(count)]
+    shape = (1, len(heights)) if columns == 2 else (len(heights), 1)
+    return [figure.add_subplot(*shape, k + 1) for k in range(len(heights))]
 
 
 @contextmanager
@@ -322,7 +339,7 @@ def _groups(given: Sequence[Any]) -> Mapping[str, list[ReportSource]]:
             raise InputError("a sweep in memory keeps no runs", hint="plot its folder, or 'sweep'")
         else:
             run = load_run(Path(one)) if isinstance(one, str | Path) else one
-            label = Path(one).name if isinstance(one, str | Path) else run.summary.name
+            label = _SEED.sub("", Path(one).name) if isinstance(one, str | Path) else run.summary.name
             if not isinstance(run, StoredRun):
                 note_link_users(run.records)
             named.append((label or "run", source_of(run)))

@@ -72,6 +72,8 @@ def _draw_choices(panel: Any, sweep: SweepRun, measure: str, relative: bool) -> 
     of = sweep.of_best if relative else sweep.cell
     scale = 1.0 if relative else 1 / QUANTITIES[measure].unit.per
     ends: list[float] = []
+    tight = panel.figure.get_figwidth() < 0.13 * len(sweep.columns) * (len(labels) + 2)
+    about = {"fontsize": 5 if tight else 6.5, "rotation": 90 if tight else 0, "ha": "center"}
     for k, label in enumerate(labels):
         cells = [of((label, *column), measure) for column in sweep.columns]
         ends += [scale * end for cell in cells if cell.count for end in cell.interval]
@@ -79,8 +81,15 @@ def _draw_choices(panel: Any, sweep: SweepRun, measure: str, relative: bool) -> 
         for x, cell, group in zip(at, cells, groups, strict=True):
             if cell.count and group.get(label):
                 place = (x, scale * cell.interval[1])
-                about = {"fontsize": 6.5, "ha": "center", "color": "#555555", "annotation_clip": False}
-                panel.annotate(group[label], place, (0, 4), textcoords="offset points", **about)
+                panel.annotate(
+                    group[label],
+                    place,
+                    (0, 4),
+                    textcoords="offset points",
+                    color="#555555",
+                    annotation_clip=False,
+                    **about,
+                )
         panel.errorbar(
             at,
             [scale * cell.mean for cell in cells],

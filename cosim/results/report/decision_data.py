@@ -29,6 +29,8 @@ def decision_data(done: SearchRun) -> dict[str, Any]:
             {
                 "name": name,
                 "text": QUANTITIES[name].text,
+                "unit": QUANTITIES[name].unit.symbol,
+                "per": QUANTITIES[name].unit.per,
                 "more_is_better": not QUANTITIES[name].less_is_better,
             }
             for name in names

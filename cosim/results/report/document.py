@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from cosim.files.text import write_text
 from cosim.results.render.text import text
@@ -25,6 +25,7 @@ from cosim.results.sweep import SweepRun
 from cosim.results.table import Array
 
 _PAGE = resources.files(__package__ or "cosim.results.report") / "page"
+_PLAIN = " !$&'()*+,/:;=?@[]^`{|}"
 
 
 @dataclass(frozen=True)
@@ -120,4 +121,5 @@ def _document(title: str, data: str, plain: str) -> str:
 
 
 def _as_url(script: str) -> str:
-    return "data:text/javascript;base64," + base64.b64encode(script.encode()).decode("ascii")
+    """A script as an address, shorter than base64: only what addresses or HTML can't have is escaped."""
+    return "data:text/javascript," + quote(script, safe=_PLAIN)

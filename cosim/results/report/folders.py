@@ -28,8 +28,10 @@ MOST_DEEP = 4
 
 @dataclass(frozen=True)
 class FoundFolder:
-    """``name`` is its path below the folder that is listed, ``said`` what came of it in a line; of a run also
-    the share of the jobs' time that waits for communication, the digest, and what was set, by its path.
+    """``name`` is its path below the folder that is listed, ``said`` what it is in a line; of a run also its
+    jobs' mean iterations, the first of them in picoseconds, the share of the jobs' time that waits for
+    communication, the digest, and what was set, by its path. Runs of one ``scenario`` are set
+    beside one another.
     """
 
     name: str
@@ -37,8 +39,11 @@ class FoundFolder:
     kind: Literal["run", "sweep", "under way", "broken"]
     said: str
     changed_s: float
+    iteration: str = ""
+    iteration_ps: float = 0.0
     exposed: str = ""
     digest: str = ""
+    scenario: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -92,19 +97,27 @@ def _of_run(name: str, folder: Path, changed_s: float) -> FoundFolder:
     """The same as long as its summary is: a list is looked at every few seconds."""
     run = load_run(folder)
     summary = run.summary
-    times = [
-        f"{job.name} {format_time(job.iteration_mean_ps)}"
-        for job in summary.jobs[:4]
-        if job.iteration_mean_ps is not None
-    ]
-    more = f" and {len(summary.jobs) - 4} more" if len(summary.jobs) > 4 else ""
-    head = f"{summary.name or 'run'} on {summary.topology}, {summary.network}"
-    said = ": ".join([head, ", ".join(times) + more] if times else [head])
+    jobs = [(job.name, job.iteration_mean_ps) for job in summary.jobs if job.iteration_mean_ps is not None]
+    times = [f"{job} {format_time(ps)}" for job, ps in jobs[:4]]
+    iteration = ", ".join(times) + (f" and {len(jobs) - 4} more" if len(jobs) > 4 else "")
+    said = f"{summary.name or 'run'} on {summary.topology}, {summary.network}"
     shares = [job.exposed.share for job in summary.jobs if job.iterations_done]
     exposed = percent(sum(shares) / len(shares)) if shares else ""
     asked = run.settings if isinstance(run.settings, dict) else {}
     settings = dict(_flat("", {key: one for key, one in asked.items() if key != "description"}))
-    return FoundFolder(name, folder, "run", said, changed_s, exposed, summary.digest[:12], settings)
+    return FoundFolder(
+        name,
+        folder,
+        "run",
+        said,
+        changed_s,
+        iteration,
+        jobs[0][1] if jobs else 0.0,
+        exposed,
+        summary.digest[:12],
+        summary.name,
+        settings,
+    )
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -119,15 +132,16 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def set_differently(found: Sequence[FoundFolder]) -> dict[str, str]:
-    """What is not set alike in all runs, by a run's name; at most :data:`MOST_SETTINGS` of each."""
-    runs = [one for one in found if one.settings]
-    paths = dict.fromkeys(path for one in runs for path in one.settings)
-    differ = [path for path in paths if len({one.settings.get(path) for one in runs}) > 1]
+    """What runs of a scenario set differently, by a run's name; at most :data:`MOST_SETTINGS` of each."""
     out = {}
-    for one in runs:
-        mine = [f"{path}={one.settings[path]}" for path in differ if path in one.settings]
-        left = f", {len(mine) - MOST_SETTINGS} more" if len(mine) > MOST_SETTINGS else ""
-        out[one.name] = ", ".join(mine[:MOST_SETTINGS]) + left
+    for scenario in {one.scenario for one in found if one.settings}:
+        runs = [one for one in found if one.settings and one.scenario == scenario]
+        paths = dict.fromkeys(path for one in runs for path in one.settings)
+        differ = [path for path in paths if len({one.settings.get(path) for one in runs}) > 1]
+        for one in runs:
+            mine = [f"{path}={one.settings[path]}" for path in differ if path in one.settings]
+            left = f", {len(mine) - MOST_SETTINGS} more" if len(mine) > MOST_SETTINGS else ""
+            out[one.name] = ", ".join(mine[:MOST_SETTINGS]) + left
     return out
 
 

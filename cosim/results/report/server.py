@@ -29,6 +29,15 @@ from cosim.results.stored_run import load_run
 from cosim.results.sweep import Trial
 
 LOOPBACK = "127.0.0.1"
+_COLUMNS = (
+    ("folder", "text long"),
+    ("date", "text optional"),
+    ("run", "text long optional"),
+    ("set differently", "text long"),
+    ("iteration", "long"),
+    ("exposed", ""),
+    ("digest", "text optional"),
+)
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' data:; img-src data: blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -77,7 +86,9 @@ class _ViewRequest(BaseHTTPRequestHandler):
         chosen = [found[name] for name in names[:MOST_LINES] if name in found]
         if not chosen:
             return self._answer(HTTPStatus.NOT_FOUND, _message("There is no such run; choose one or two."))
-        if any(one.kind == "sweep" for one in chosen):
+        if len(chosen) > 1 and any(one.kind == "sweep" for one in chosen):
+            raise InputError("a sweep is shown by itself; choose runs to lay over one another")
+        if chosen[0].kind == "sweep":
             name, folder = chosen[0].name, chosen[0].path
             page = sweep_report(
                 load_sweep(folder), partial(_address, found, "" if name == "." else f"{name}/")
@@ -119,11 +130,13 @@ def _message(text: str) -> str:
 def _list(root: Path, found: list[FoundFolder]) -> str:
     settings = set_differently(found)
     rows = "".join(_row(one, settings.get(one.name, "")) for one in found)
-    heads = ("folder", "date", "kind", "what came of it", "set differently", "exposed", "digest")
     titles = "".join(
-        f'<th class="text"><button type="button" class="plain">{head}</button></th>' for head in heads
+        f'<th class="{kind}"><button type="button" class="plain">{head}</button></th>'
+        for head, kind in _COLUMNS
     )
-    none = "<p>No run yet: <code>cosim run S --out</code> writes one; the list looks again by itself.</p>"
+    none = (
+        "<p>No run yet: <code>cosim run S --out FOLDER</code> writes one; the list looks again by itself.</p>"
+    )
     return _page(
         f"Runs in {root.name or root}",
         f"<h1>Runs in {escape(str(root))}</h1>"
@@ -141,10 +154,20 @@ def _overlay(chosen: Sequence[FoundFolder]) -> str:
         path = Path(folder) / "overlay.svg"
         save_plots([one.path for one in chosen], ["cdf", "throughput"], path, columns=2)
         drawn = base64.b64encode(path.read_bytes()).decode("ascii")
-    names = "".join(f"<li>{escape(one.name)}: {escape(one.said)}</li>" for one in chosen)
+    settings = set_differently(chosen)
+    names = "".join(
+        f"<li>{escape(': '.join(filter(None, (one.name, one.iteration, settings.get(one.name)))))}</li>"
+        for one in chosen
+    )
+    seeds = (
+        "Runs that differ only by their seed are one line: their mean, in a band from the least to the most."
+    )
     alt = "Completion times of messages, and throughput over time"
-    image = f'<img alt="{alt}" style="width:100%;background:#fff" src="data:image/svg+xml;base64,{drawn}">'
-    return _page("Overlay", f"<h1>Overlay</h1>{image}<ul>{names}</ul><p><a href='/'>All runs</a></p>")
+    image = f'<div class="wide"><img alt="{alt}" src="data:image/svg+xml;base64,{drawn}"></div>'
+    return _page(
+        "Overlay",
+        f"<h1>Overlay</h1>{image}<p class='note'>{seeds}</p><ul>{names}</ul><p><a href='/'>All runs</a></p>",
+    )
 
 
 def _row(one: FoundFolder, settings: str) -> str:
@@ -153,12 +176,18 @@ def _row(one: FoundFolder, settings: str) -> str:
     box = f'<input type="checkbox" name="run" value="{name}" aria-label="{name}">' if shown else ""
     link = f'<a href="/show?run={quote(one.name, safe="")}">{name}</a>' if shown else name
     date = datetime.fromtimestamp(one.changed_s).strftime("%Y-%m-%d %H:%M") if one.changed_s else ""
-    texts = (date, one.kind, one.said, settings, one.exposed, one.digest)
-    cells = [
-        f'<td class="text">{link}</td>',
-        *(f'<td class="text long">{escape(text)}</td>' for text in texts),
-    ]
-    return f"<tr><td>{box}</td>{''.join(cells)}</tr>"
+    said = escape(one.said) if one.kind == "run" else f"<b>{one.kind}</b> {escape(one.said)}"
+    texts = (link, date, said, *map(escape, (settings, one.iteration, one.exposed, one.digest)))
+    cells = "".join(
+        f'<td class="{kind}"{_sorted_by(one, head)}>{text}</td>'
+        for (head, kind), text in zip(_COLUMNS, texts, strict=True)
+    )
+    return f"<tr><td>{box}</td>{cells}</tr>"
+
+
+def _sorted_by(one: FoundFolder, head: str) -> str:
+    """Times are sorted by how long they are, not by their texts."""
+    return f' data-by="{one.iteration_ps:.0f}"' if head == "iteration" and one.iteration else ""
 
 
 def _page(title: str, body: str) -> str:
@@ -168,5 +197,5 @@ def _page(title: str, body: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>'
-        f'<body><main>{body}</main><script type="module">{script}</script></body></html>'
+        f'<body><main class="list">{body}</main><script type="module">{script}</script></body></html>'
     )

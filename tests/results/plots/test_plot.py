@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import cosim
 from cosim.cli import app
 from cosim.errors import InputError
+from cosim.results.plots.chart import Axis, Line, LineChart
 from cosim.results.plots.plot import WHAT, save_plots
 
 pytest.importorskip("matplotlib")
@@ -118,9 +119,22 @@ def test_a_timeline_is_the_last_iteration_from_its_start(run: cosim.Run) -> None
         cosim.plot([run, run], "timeline")
 
 
+def test_logarithmic_axes_have_marks_between_powers_of_ten() -> None:
+    times, shares = np.array([2e9, 9e9, 60e9]), np.array([0.1, 0.5, 1.0])
+    axes = (Axis("flow completion time", "ps", log=True), Axis("share of messages", "share"))
+    assert LineChart(*axes, [Line("one", times, shares)]).in_units().scales == {
+        "xscale": "log",
+        "xticks": [2.0, 5.0, 10.0, 20.0, 50.0],
+        "xticklabels": ["2", "5", "10", "20", "50"],
+    }
+    wide = LineChart(*axes, [Line("one", np.array([1e3, 1e12]), shares[:2])]).in_units()
+    assert [round(np.log10(mark)) for mark in wide.scales["xticks"]] == [*range(-9, 1)]
+
+
 def test_files_stand_alone_and_a_script_draws_the_same(
     run: cosim.Run, other: cosim.Run, tmp_path: Path
 ) -> None:
+    save_plots([run], ["timeline"], tmp_path / "time", columns=2)
     written = save_plots([run, other], ["cdf", "queue"], tmp_path / "figure", columns=2)
     assert sorted(path.name for path in written) == [
         "figure-cdf.csv", "figure-cdf.py", "figure-queue.csv", "figure-queue.py", "figure.pdf", "figure.svg",
@@ -136,10 +150,12 @@ def test_files_stand_alone_and_a_script_draws_the_same(
     assert re.fullmatch(r"flow_completion_time_(us|ms)", x)
     assert y == "share_of_messages_percent"
     place = {"MPLBACKEND": "agg", "MPLCONFIGDIR": str(tmp_path)}
-    command = [sys.executable, "-W", "error", "figure-cdf.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert b"/FontFile2" in (tmp_path / "figure-cdf.pdf").read_bytes()
+    for name in ("figure-cdf", "time"):
+        command = [sys.executable, "-W", "error", f"{name}.py"]
+        (tmp_path / f"{name}.pdf").unlink(missing_ok=True)
+        done = subprocess.run(command, cwd=tmp_path, env=place, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        assert b"/FontFile2" in (tmp_path / f"{name}.pdf").read_bytes()
 
 
 def test_what_cannot_be_drawn_says_what_to_record(tmp_path: Path) -> None:

@@ -186,6 +186,13 @@ def test_two_runs_begin_with_a_sentence(run: cosim.Run, opened: Opened, tmp_path
         for one, old in zip(canvases.all(), before, strict=True)
     )
     assert page.locator("#comparison .pair .bar").count() == 4  # two of each job
+    page.locator("#timeline select").select_option("0 1")
+    ticks = []
+    for button in page.locator("#timeline .tools button:text('SVG')").all():
+        with page.expect_download() as saved:
+            button.click()
+        ticks.append(re.findall(r">([\d.]+ ms)<", Path(saved.value.path()).read_text("utf-8")))
+    assert ticks[0] == ticks[1] != []  # both on one scale
     assert "[object" not in page.inner_text("main")
     for title in ("How the critical path moved", "Operations that changed most", "Links that changed most"):
         assert title in page.inner_text("#comparison")
@@ -332,6 +339,44 @@ def test_an_event_is_told_at_the_top_and_drawn_where_time_is(opened: Opened, tmp
     head, first, *_ = Path(saved.value.path()).read_text("utf-8").splitlines()
     assert head == "time_ps,all endpoints_bps"
     assert re.fullmatch(r"\d+,\d+", first)
+    assert opened.wrong == []
+
+
+@in_a_browser
+def test_on_paper_figures_are_as_wide_as_it_and_light(run: cosim.Run, opened: Opened, tmp_path: Path) -> None:
+    page = opened.show(report([run]).html, tmp_path, scheme="dark")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) != "rgb(255, 255, 255)"
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    figures = page.locator("#network .paper svg")
+    assert figures.count() >= 4
+    assert page.locator(".uplot:visible, #timeline canvas:visible").count() == 0
+    marks = [
+        text
+        for text in figures.first.locator("text").all_text_contents()
+        if re.fullmatch(r"[\d.]+ [mu]s", text)
+    ]
+    assert len(marks) > 2  # also where all times are within a decade
+    page.emulate_media(media="screen")
+    page.wait_for_selector("#network .uplot:visible")
+    assert opened.wrong == []
+
+
+@in_a_browser
+def test_jobs_that_did_the_same_are_shown_once(opened: Opened, tmp_path: Path) -> None:
+    job = "workload: {kind: periodic, compute: 1ms, size: 1MB, ranks: 2}, iterations: 2"
+    run = cosim.run(
+        "topology: {kind: switch, endpoints: 6, rate: 100Gbps, latency: 1us}\nnetwork: fair_share\njobs:\n"
+        + "".join(f"- {{name: {name}, {job}}}\n" for name in ("one", "two", "three"))
+    )
+    page = opened.show(run.report().html, tmp_path)
+    assert page.locator("#answer h3").all_inner_texts() == ["one × 3 alike"]
+    assert page.locator("#path h3").first.inner_text() == "one × 3 alike"
+    steps = page.locator("#path tr.link").all_inner_texts()
+    assert {row.split("\t")[1] for row in steps} == {"one", "two", "three"}
+    assert any("0 ps" in row.split("\t") for row in steps)  # from the last iteration's start
     assert opened.wrong == []
 
 

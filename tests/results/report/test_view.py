@@ -20,6 +20,7 @@ from cosim.experiment.progress import RunProgress
 from cosim.files.folder import PROGRESS_FILE, claimed
 from cosim.results.report.folders import found_in
 from cosim.results.report.server import view_server
+from cosim.units import parse_time
 from tests.cli.processes import PATIENCE_S
 from tests.docs import site
 
@@ -152,6 +153,12 @@ def test_several_runs_are_laid_over_one_another(folder: Path) -> None:
     assert "<40>" not in html
 
 
+def test_a_sweep_is_not_laid_over_runs(server: ThreadingHTTPServer) -> None:
+    status, html = get(server, f"/show?run={quote('deep/two', safe='')}&run=swept")
+    assert status == 422
+    assert "a sweep is shown by itself" in html
+
+
 @pytest.mark.parametrize(
     "path", ["/secret.txt", "/../secret.txt", "/show?run=../x", "/show?run=/etc", "/show"]
 )
@@ -183,6 +190,11 @@ def test_in_a_browser_a_run_is_searched_and_opened(server: ThreadingHTTPServer) 
         names = page.locator("#runs td:nth-child(2)").all_inner_texts()
         page.click("thead button:text('folder')")
         assert page.locator("#runs td:nth-child(2)").all_inner_texts() == names[::-1] != names
+        page.click("thead button:text('iteration')")
+        shown = [text for text in page.locator("#runs td:nth-child(6)").all_inner_texts() if text]
+        times = [parse_time(text.removeprefix("<b>job</b> ")) for text in shown]
+        assert times == sorted(times)
+        assert len({*times}) > 1
         page.fill("#search", "deep")
         assert page.locator("#runs tr:visible").count() == 1
         page.click("#runs a:visible")

@@ -3,8 +3,9 @@
  * @module decision
  */
 
-import { button, doubtful, el, meter, scrolling, section, sortedTable, svg, table } from "report/dom.js";
+import { button, doubtful, el, meter, narrow, section, sortedTable, svg, table } from "report/dom.js";
 import { count, percent } from "report/format.js";
+import { frontPlot } from "report/front.js";
 import { csvButton, save, svgButton } from "report/save.js";
 
 const SURE = 0.9;
@@ -27,7 +28,7 @@ function answer(all, first) {
   const safe = first.doubtful && all.ranked.find((one) => !one.doubtful);
   const how = first.best >= SURE ? `It is the best with a probability of ${percent(first.best)}.`
     : `It is the best with a probability of ${percent(first.best)} only${alike.length ? `; ${alike.slice(0, 3).map((one) => `${named(one)} with ${percent(one.best)}`).join("; ")}` : ""}.`;
-  const facts = [[first.told[column(all, name)], `${name}, ${first.interval} in 80 % of cases`], ...all.columns.map((one, k) => [first.told[k], one.name]).filter(([, text]) => text !== name), [percent(first.best), "probability that it is the best"]];
+  const facts = [[first.told[column(all, name)], `${all.columns[column(all, name)].text}; in 80 % of cases ${first.interval}`], ...all.columns.map((one, k) => [first.told[k], one.text]).filter((_, k) => all.columns[k].name !== name), [percent(first.best), "probability that it is the best"]];
   return section("answer", "Answer", `${count(all.points)} designs by ${all.objectives.join(", then ")}; ${all.verdict}.`, null,
     doubted.length > 0 && doubtful(doubted.slice(0, 6).map((one) => [one === first ? `${named(one)}, the winner` : named(one), one.doubtful])),
     all.interrupted && el("p", { class: "changed" }, `Interrupted (${all.interrupted}): of what was run until then.`),
@@ -48,14 +49,16 @@ function ranking(all) {
     ...all.ranked.map((one) => [...one.labels, ...one.values, one.low, one.high, one.best, one.why, one.doubtful])];
   const note = `Intervals hold 80 % of cases: ${all.seeds > 2 ? `the mean over ${all.seeds} seeds, and ` : ""}the compute model's error. What the network model is off by isn't in them. The table gives each design's difference from the winner.`;
   const bars = intervals(all);
-  return section("ranking", "Ranking", note, [csvButton("ranking", saved), svgButton("ranking", () => bars)], scrolling(el("div", { class: "map plain fits" }, bars)), costs(all), sortedTable(columns, rows));
+  return section("ranking", "Ranking", note, [csvButton("ranking", saved), svgButton("ranking", () => bars)], el("div", { class: "map plain" }, bars), costs(all), sortedTable(columns, rows));
 }
 
 /** The first objective of each with its interval. */
 function intervals(all) {
   const shown = all.ranked.slice(0, MOST_BARS);
   const k = column(all, all.objectives[0]);
-  const [wide, tall, left, right] = narrow() ? [430, 24, 138, 146] : [900, 24, 290, 150];
+  const long = (texts) => 7.4 * Math.max(...texts.map((text) => text.length));
+  const [wide, tall] = [narrow() ? 430 : 900, 24];
+  const [left, right] = [12 + long(shown.map((one) => short(`${named(one)} ?`))), 20 + long(shown.map((one) => one.told[k]))];
   const ends = shown.flatMap((one) => [one.low, one.high]);
   const room = 0.06 * (Math.max(...ends) - Math.min(...ends) || Math.abs(ends[0]) || 1);
   const [low, high] = [Math.min(...ends) - room, Math.max(...ends) + room];
@@ -74,40 +77,21 @@ function intervals(all) {
     }));
 }
 
-const narrow = () => matchMedia("(max-width: 600px)").matches;
-
 function short(text) {
   const most = narrow() ? 24 : 42;
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-/** What it takes against what it costs; those that no other beats in both are filled, and joined. */
+/** What it takes against what it costs. */
 function costs(all) {
   const names = all.columns.map((one) => one.name);
   const [a, b] = names.includes("price") && names.length > 1 ? [names.includes("iteration") ? "iteration" : names.find((one) => one !== "price"), "price"] : all.objectives.slice(0, 2);
   if (!b) return null;
-  const [p, q] = [column(all, b), column(all, a)];
-  const points = all.ranked.map((one) => ({ one, x: one.values[p], y: one.values[q] }));
-  const range = (values) => [Math.min(...values), Math.max(...values)];
-  const [[x0, x1], [y0, y1]] = [range(points.map((at) => at.x)), range(points.map((at) => at.y))];
-  if (x0 === x1 || y0 === y1) return null;
-  const loss = (at) => [at.x * (all.columns[p].more_is_better ? -1 : 1), at.y * (all.columns[q].more_is_better ? -1 : 1)];
-  const beaten = (at) => points.some((other) => loss(other).every((value, k) => value <= loss(at)[k]) && loss(other).some((value, k) => value < loss(at)[k]));
-  const [wide, high, left, below, right] = narrow() ? [430, 290, 62, 46, 130] : [900, 290, 90, 46, 260];
-  const x = (value) => left + 16 + ((value - x0) / (x1 - x0)) * (wide - left - right);
-  const y = (value) => 38 + (1 - (value - y0) / (y1 - y0)) * (high - below - 60);
-  const words = { "font-family": "system-ui, sans-serif", "font-size": 12, fill: "var(--soft)" };
-  const said = (k, value) => all.ranked.find((one) => one.values[k] === value).told[k];
-  const front = points.filter((at) => !beaten(at)).sort((one, other) => one.x - other.x);
-  const node = svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": `${a} against ${b}` },
-    svg("line", { x1: left, x2: wide - 20, y1: high - below, y2: high - below, stroke: "var(--rule)" }), svg("line", { x1: left, x2: left, y1: 22, y2: high - below, stroke: "var(--rule)" }),
-    svg("polyline", { points: front.map((at) => `${x(at.x)},${y(at.y)}`).join(" "), fill: "none", stroke: "var(--accent-soft)", "stroke-width": 1.5 }),
-    [...points].sort((one, other) => beaten(other) - beaten(one)).map((at) => svg("circle", { cx: x(at.x), cy: y(at.y), r: 5, fill: beaten(at) ? "var(--paper)" : "var(--accent)", stroke: "var(--accent)", "stroke-width": 1.5 }, svg("title", {}, `${named(at.one)}: ${at.one.told[p]}, ${at.one.told[q]}`))),
-    front.map((at) => svg("text", { ...words, fill: "var(--ink)", x: x(at.x) + 9, y: y(at.y) - 7 }, short(named(at.one)))),
-    [[x0, "start"], [x1, "end"]].map(([value, anchor]) => svg("text", { ...words, x: x(value), y: high - below + 17, "text-anchor": anchor }, said(p, value))),
-    [y0, y1].map((value) => svg("text", { ...words, x: left - 8, y: y(value) + 4, "text-anchor": "end" }, said(q, value))),
-    svg("text", { ...words, x: wide - 20, y: high - 8, "text-anchor": "end" }, `${b} →`), svg("text", { ...words, x: left - 8, y: 14 }, `↑ ${a}`));
-  return el("div", {}, el("h3", {}, `${a} against ${b}: what no other beats in both is filled`), scrolling(el("div", { class: "map plain fits" }, node)), el("div", { class: "tools" }, svgButton("front", () => node)));
+  const two = [column(all, b), column(all, a)];
+  const [along, up] = two.map((k) => all.columns[k]);
+  const points = all.ranked.map((one) => ({ label: short(named(one)), told: `${named(one)}: ${one.told[two[0]]}, ${one.told[two[1]]}`, x: one.values[two[0]] / along.per, y: one.values[two[1]] / up.per }));
+  const node = frontPlot({ points, names: [along, up].map((one) => `${one.text}${one.unit ? `, ${one.unit}` : ""}`), more: [along.more_is_better, up.more_is_better], wide: 900 });
+  return node && el("div", {}, el("h3", {}, `${a} against ${b}: what no other beats in both is filled`), el("div", { class: "map plain" }, node), el("div", { class: "tools" }, svgButton("front", () => node)));
 }
 
 /** What could happen, to the first of the ranking. */

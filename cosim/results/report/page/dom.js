@@ -89,7 +89,7 @@ export function sortedTable(columns, rows) {
   };
   const draw = () => {
     shown = by < 0 ? rows : [...rows].sort(order);
-    const heads = columns.map((column, k) => ({ ...column, title: column.title && el("button", { type: "button", class: "plain", onclick: () => ([by, up] = [k, by === k ? !up : true], draw()) }, column.title, by === k ? (up ? " ▲" : " ▼") : "") }));
+    const heads = columns.map((column, k) => ({ ...column, title: column.title && el("button", { type: "button", class: "plain", onclick: () => ([by, up] = [k, by === k ? !up : true], draw()) }, column.title) }));
     place.replaceChildren(table(heads, shown));
     place.querySelectorAll("th").forEach((th, k) => k === by && th.setAttribute("aria-sort", up ? "ascending" : "descending"));
     filter();
@@ -114,10 +114,20 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Call when colours change, between dark and light. */
+/** Call when colours change: between dark and light, and for paper, which is light. */
 export function onTheme(call) {
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", call);
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", call);
 }
+
+/** What a screen shows, and instead of it on paper a figure that has paper's width: it is made when the page is printed. */
+export function printed(shown, make) {
+  const paper = el("div", { class: "paper" });
+  addEventListener("beforeprint", () => paper.replaceChildren(make()));
+  return el("div", { class: "printed" }, shown, paper);
+}
+
+/** Whether the page is as narrow as a phone. */
+export const narrow = () => matchMedia("(max-width: 600px)").matches;
 
 const tip = { node: null };
 

@@ -3,8 +3,9 @@
  * @module fabric
  */
 
+import { groupsOf, named } from "report/alike.js";
 import { el, section, svg, table } from "report/dom.js";
-import { count, percent, rate, size, time } from "report/format.js";
+import { amount, count, percent, rate, time } from "report/format.js";
 import { plot } from "report/plot.js";
 import { lineOf, queueOf } from "report/series.js";
 import { csvButton, svgButton } from "report/save.js";
@@ -12,6 +13,7 @@ import { kindOf, tierStrips } from "report/tiers.js";
 
 const WIDE = 1100;
 const MOST_LISTED = 12;
+const DEAD = { "stroke-dasharray": "2 5", stroke: "var(--chosen)", "stroke-opacity": 1, "stroke-width": 2.4 };
 
 /** @param {object} run @param {string} [which] */
 export function fabric(run, which = "") {
@@ -30,9 +32,11 @@ export function fabric(run, which = "") {
     const span = bin === 0 ? null : [(bin - 1) * bin_ps, bin * bin_ps];
     const shares = measure.shares(bin, span);
     map.lines.forEach((node, k) => paint(node, shares[k]));
-    for (const [k, when] of dead) map.lines[k].setAttribute("stroke-dasharray", span && when.some(([from, to]) => from < span[1] && to > span[0]) ? "2 5" : "none");
+    const down = [...dead].filter(([, when]) => span && when.some(([from, to]) => from < span[1] && to > span[0])).map(([k]) => k);
+    for (const k of dead.keys()) map.lines[k].setAttribute("stroke-dasharray", "none");
+    for (const k of down) for (const [name, value] of Object.entries(DEAD)) map.lines[k].setAttribute(name, value);
     output.textContent = span && measure.moves ? `${time(span[0])} to ${time(span[1])}` : "over the whole run";
-    says.textContent = measure.said ?? "";
+    says.textContent = [measure.said, down.length > 0 && "Dashed: down."].filter(Boolean).join(" ");
   };
   const by = el("select", { "aria-label": "Colour links by", onchange: (event) => ((measure = measures[event.target.value]), colourAt(Number(input.value))) },
     measures.map((one, k) => el("option", { value: k }, one.name)));
@@ -82,7 +86,7 @@ function measuresOf(run, line) {
   const fixed = counted.filter((name) => c[`counted_${name}`].some((one) => one > 0)).map((name) => {
     const most = c[`counted_${name}`].reduce((a, b) => Math.max(a, b), 0);
     const shares = ofLines(run, (link) => c[`counted_${name}`][link] / most);
-    return { name: name.replaceAll("_", " ").replace(/ (bytes|ps)$/, ""), shares: () => shares, said: `100 %: ${shown(name, most)}, over the whole run; over time of links that record.queues names.` };
+    return { name: called(name), shares: () => shares, said: `100 %: ${shown(name, most)}, over the whole run; over time of links that record.queues names.` };
   });
   return [busy, ...(run.series?.links.length ? overTime(run) : []), ...fixed];
 }
@@ -92,7 +96,7 @@ function overTime(run) {
   const { links } = run.series;
   const at = run.columns.series_at;
   const number = new Map(links.map((link, k) => [link, k]));
-  return [["queue over time", "series_queue", size], ["marks over time", "series_marks", count], ["drops over time", "series_drops", count], ["pauses over time", "series_pause", time]].map(([name, column, say]) => {
+  return [["queue over time", "series_queue", amount], ["marks over time", "series_marks", count], ["drops over time", "series_drops", count], ["pauses over time", "series_pause", time]].map(([name, column, say]) => {
     const lines = links.map((_, k) => lineOf(run, column, k));
     const most = Math.max(...lines.map((one) => one.reduce((a, b) => Math.max(a, b), 0)));
     const value = (k, span) => lines[k].reduce((high, y, j) => (!span || (at[j] >= span[0] && at[j] < span[1]) ? Math.max(high, y) : high), 0);
@@ -131,7 +135,7 @@ function drawn(boxes, c, choose) {
   const width = (box) => Math.max(5, Math.min(92, box.room * (WIDE - 80) - 4));
   const textOf = (box) => (box.size > 1 ? [`${box.size} × ${box.label.split(" ... ")[0]}`, `${box.size}`] : [box.label, box.label.split(".").at(-1)]).find((name) => name.length * 5.8 < width(box) - 4);
   const levels = [...new Set(boxes.map((box) => box.y))].map((level) => boxes.filter((box) => box.y === level));
-  const titles = levels.filter((row) => row.length > 1 && row.every((box) => !/[a-z]/i.test(textOf(box) ?? ""))).map((row) => svg("text", { x: 6, y: y(row[0]) - 14, "font-size": 11, "font-family": "system-ui, sans-serif", fill: "var(--soft)" },
+  const titles = levels.filter((row) => row.length > 1 && row.every((box) => !/[a-z]/i.test(textOf(box) ?? ""))).map((row) => svg("text", { x: 6, y: y(row[0]) - 14, "font-size": 11, "font-family": "system-ui, sans-serif", fill: "var(--soft)", stroke: "var(--paper)", "stroke-width": 4, "paint-order": "stroke" },
     `${count(row.reduce((sum, box) => sum + box.size, 0))} × ${kindOf(row[0].label.split(" ... ")[0])}`));
   const nodes = boxes.map((box) => {
     const wide = width(box);
@@ -153,14 +157,15 @@ function linkTable(run, links, click, times = new Map()) {
   const c = run.columns;
   const counted = run.fabric.counted.filter((name) => links.some((link) => c[`counted_${name}`][link] > 0));
   const end = Math.max(run.summary.end_ps, 1);
-  const columns = [{ title: "link", text: true }, { title: "rate", optional: true }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: name.replaceAll("_", " "), optional: true }))];
+  const columns = [{ title: "link", text: true }, { title: "rate", optional: true }, { title: "sent" }, { title: "busy" }, ...counted.map((name) => ({ title: called(name), optional: true }))];
   return table(columns, links.map((link) => ({
-    cells: [`${linkName(run, link)}${times.get(link) > 1 ? ` × ${count(times.get(link))} alike` : ""}`, rate(c.link_rate[link]), size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
+    cells: [named(linkName(run, link), times.get(link) ?? 1), rate(c.link_rate[link]), amount(c.link_bytes[link]), percent(c.link_busy[link] / end), ...counted.map((name) => shown(name, c[`counted_${name}`][link]))],
     click: click ? () => click(link) : null,
   })));
 }
 
-const shown = (name, value) => (name.endsWith("_bytes") ? size(value) : name.endsWith("_ps") ? time(value) : count(value));
+const called = (name) => name.replace(/_(bytes|ps)$/, "").replaceAll("_", " ");
+const shown = (name, value) => (name.endsWith("_bytes") ? amount(value) : name.endsWith("_ps") ? time(value) : count(value));
 
 function aboutLine(run, line) {
   const c = run.columns;
@@ -189,7 +194,7 @@ function users(run, links) {
   return el("div", {}, el("h3", {}, "Who uses it: the largest pairs of each link"),
     !run.use_texts && el("p", { class: "note" }, "What it was sent for is known where messages are kept: --set record.messages=true."),
     table([{ title: "link", text: true }, { title: "pairs on it" }, { title: "from and to", text: true }, { title: "job", text: true }, ...(run.use_texts ? [{ title: "most of it", text: true, long: true }] : []), { title: "sent" }],
-      rows.map((k) => ({ cells: [linkName(run, c.use_link[k]), count(c.link_pairs[c.use_link[k]]), `${nodes[c.use_src[k]]} → ${nodes[c.use_dst[k]]}`, job(k), ...(run.use_texts ? [run.use_texts[c.use_what[k]]] : []), size(c.use_bytes[k])] }))),
+      rows.map((k) => ({ cells: [linkName(run, c.use_link[k]), count(c.link_pairs[c.use_link[k]]), `${nodes[c.use_src[k]]} → ${nodes[c.use_dst[k]]}`, job(k), ...(run.use_texts ? [run.use_texts[c.use_what[k]]] : []), amount(c.use_bytes[k])] }))),
     links.map((link) => collisions(run, link)));
 }
 
@@ -225,13 +230,8 @@ function busiest(run, click) {
   if (!order.length) return null;
   const kinds = run.fabric.nodes.map((name) => name.replaceAll(/\d+/g, ""));
   const end = Math.max(run.summary.end_ps, 1);
-  const alike = new Map(); // links of one kind that show the same figures are one row
-  for (const link of order) {
-    const key = [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], size(c.link_bytes[link]), percent(c.link_busy[link] / end), ...run.fabric.counted.map((name) => shown(name, c[`counted_${name}`][link]))].join("|");
-    if (!alike.has(key)) alike.set(key, []);
-    alike.get(key).push(link);
-  }
-  const groups = [...alike.values()].slice(0, 10);
+  const figures = (link) => [kinds[c.link_src[link]], kinds[c.link_dst[link]], c.link_rate[link], amount(c.link_bytes[link]), percent(c.link_busy[link] / end), ...run.fabric.counted.map((name) => shown(name, c[`counted_${name}`][link]))];
+  const groups = groupsOf(order, figures).slice(0, 10);
   const times = new Map(groups.map((links) => [links[0], links.length]));
   return el("div", {}, el("h3", {}, `Busiest of ${count(c.link_busy.length)} links`), linkTable(run, groups.map(([link]) => link), click, times));
 }

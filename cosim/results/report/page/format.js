@@ -19,7 +19,9 @@ function scaled(value, units) {
 export const time = (ps) => scaled(ps, TIMES);
 /** Picoseconds that may be hours or days, as Python's `format_span`. */
 export const span = (ps) => (Math.abs(ps) < 60e12 ? time(ps) : scaled(ps, [[86_400e12, "d"], [3_600e12, "h"], [60e12, "min"]]));
-/** Bytes: binary units where they are whole and below 1,024, decimal ones elsewhere. */
+/** Bytes that were measured: decimal units, so that those of a column can be compared. */
+export const amount = (bytes) => scaled(bytes, SIZES);
+/** Bytes that somebody chose: binary units where they are whole and below 1,024, decimal ones elsewhere. */
 export function size(bytes) {
   const found = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]].find(([unit]) => bytes >= unit && bytes < 1024 * unit && bytes % unit === 0);
   return found ? `${bytes / found[0]} ${found[1]}` : scaled(bytes, SIZES);
@@ -59,4 +61,4 @@ export function marks(from, to, about) {
 }
 
 /** What a number written by one of these is in, as the end of a column's name. */
-export const unitOf = (format) => new Map([[time, "_ps"], [size, "_bytes"], [rate, "_bps"], [flops, "_flops"]]).get(format) ?? "";
+export const unitOf = (format) => new Map([[time, "_ps"], [size, "_bytes"], [amount, "_bytes"], [rate, "_bps"], [flops, "_flops"]]).get(format) ?? "";

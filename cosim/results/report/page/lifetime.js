@@ -3,12 +3,11 @@
  * @module lifetime
  */
 
-import { el, meter, scrolling, svg, table } from "report/dom.js";
-import { count, percent, span } from "report/format.js";
+import { el, meter, narrow, svg, table } from "report/dom.js";
+import { count, marks, percent, span } from "report/format.js";
 import { csvButton, svgButton } from "report/save.js";
 
 const DAY = 86_400e12;
-const WIDE = 1100;
 const ROW = 20;
 const PARTS = [["useful_ps", "compute", "training"], ["checkpoint_ps", "accent-soft", "checkpoints"], ["redone_ps", "accent", "lost and computed again"], ["down_ps", "path", "down"]];
 
@@ -39,10 +38,11 @@ function lost(life, failures) {
 /** A row for each week (of a short training: day), in it what was computed again and when the job was down. */
 function strip(life, failures) {
   const long = life.lasts_ps > 14 * DAY ? 7 * DAY : life.lasts_ps > 2 * DAY ? DAY : life.lasts_ps;
+  const unit = long > 2 * DAY ? DAY : DAY / 24;
   const rows = Math.ceil(life.lasts_ps / long);
   const name = long === 7 * DAY ? "week" : long === DAY ? "day" : "";
-  const [left, right] = [64, 74];
-  const x = (ps) => left + (ps / long) * (WIDE - left - right);
+  const [wide, left, right] = [narrow() ? 420 : 1100, 64, 74];
+  const x = (ps) => left + (ps / long) * (wide - left - right);
   const gone = new Float64Array(rows);
   const boxes = [];
   const mark = (from, to, shade, text) => {
@@ -59,14 +59,15 @@ function strip(life, failures) {
   }
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11, fill: "var(--soft)" };
   const whole = Array.from({ length: rows }, (_, row) => Math.min(long, life.lasts_ps - row * long));
-  const node = svg("svg", { viewBox: `0 0 ${WIDE} ${rows * ROW + 2}`, width: WIDE, height: rows * ROW + 2, role: "img", "aria-label": "Failures over the training" },
+  const node = svg("svg", { viewBox: `0 0 ${wide} ${rows * ROW + 18}`, width: wide, height: rows * ROW + 18, role: "img", "aria-label": "Failures over the training" },
     whole.map((ps, row) => [svg("rect", { x: left, y: row * ROW + 3, width: x(ps) - left, height: ROW - 6, fill: "var(--compute)" }),
       svg("text", { ...words, x: 0, y: row * ROW + 14 }, `${name} ${name && row + 1}`),
-      svg("text", { ...words, x: WIDE, y: row * ROW + 14, "text-anchor": "end" }, `${percent(gone[row] / ps)} lost`)]), boxes);
+      svg("text", { ...words, x: wide, y: row * ROW + 14, "text-anchor": "end" }, `${percent(gone[row] / ps)} lost`)]), boxes,
+    marks(0, long / unit, 7).map((at) => svg("text", { ...words, x: x(at * unit), y: rows * ROW + 15, "text-anchor": "middle" }, `${Number(at.toFixed(6))} ${unit === DAY ? "d" : "h"}`)));
   const rowsOut = () => [["time_ps", "cause", "redone_ps", "down_ps"], ...life.setbacks.map((one) => [one.time_ps, life.causes[one.cause].name, one.redone_ps, one.down_ps])];
   const left_out = failures - life.setbacks.length;
   return el("div", {}, el("div", { class: "head" }, el("h3", {}, name ? `Each ${name}: what failures cost` : "What failures cost over time"), el("div", { class: "tools" }, csvButton("failures", rowsOut), svgButton("failures", () => node))),
-    scrolling(el("div", { class: "map plain" }, node)), left_out > 0 && el("p", { class: "note" }, `Drawn are the first ${count(life.setbacks.length)} failures; ${count(left_out)} later ones are only in the sums.`));
+    el("div", { class: "map plain" }, node), left_out > 0 && el("p", { class: "note" }, `Drawn are the first ${count(life.setbacks.length)} failures; ${count(left_out)} later ones are only in the sums.`));
 }
 
 function causes(life) {

@@ -26,7 +26,7 @@ function limit(event) {
 /** Sort by a column, the other way round where it was. */
 function sort() {
   if (by < 0) return;
-  const text = (row) => row.cells[by]?.textContent ?? "";
+  const text = (row) => row.cells[by]?.dataset.by ?? row.cells[by]?.textContent ?? "";
   const sorted = rows().sort((a, b) => (up ? 1 : -1) * text(a).localeCompare(text(b), "en", { numeric: true }));
   document.getElementById("runs").append(...sorted);
   document.querySelectorAll("thead th").forEach((th, k) => (k === by ? th.setAttribute("aria-sort", up ? "ascending" : "descending") : th.removeAttribute("aria-sort")));

@@ -3,8 +3,9 @@
  * @module network
  */
 
+import { groupsOf } from "report/alike.js";
 import { colour, el, hideTip, onTheme, section, showTip, table } from "report/dom.js";
-import { count, rate, size, time } from "report/format.js";
+import { amount, count, rate, size, time } from "report/format.js";
 import { figure } from "report/plot.js";
 import { csvButton } from "report/save.js";
 import { series } from "report/series.js";
@@ -22,7 +23,7 @@ function completion(run) {
   const c = run.columns;
   let sum = 0;
   const shares = Array.from(c.fct_count, (one) => (sum += one) / run.fct.messages);
-  const about = { x: c.fct_time, series: [{ label: "share of messages", values: shares, steps: true }], formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, logX: true, top: 1, nameX: "completes within" };
+  const about = { x: [c.fct_time[0], ...c.fct_time], series: [{ label: "share of messages", values: [0, ...shares], steps: true }], formatX: time, formatY: (y) => `${(100 * y).toFixed(0)} %`, logX: true, top: 1, nameX: "completes within" };
   return figure("Flow completion time", "completion", about);
 }
 
@@ -66,7 +67,7 @@ function matrix(run) {
     const box = canvas.getBoundingClientRect();
     const [to, from] = [event.clientX - box.left, event.clientY - box.top].map((at) => Math.min(groups - 1, Math.max(0, Math.floor((at / box.width) * groups))));
     const k = numbered.get(from * groups + to);
-    showTip(event.clientX, event.clientY, [`${called(from)} → ${called(to)}`, k === undefined ? "nothing" : size(bytes(Number(input.value))[k])]);
+    showTip(event.clientX, event.clientY, [`${called(from)} → ${called(to)}`, k === undefined ? "nothing" : amount(bytes(Number(input.value))[k])]);
   };
   const canvas = el("canvas", { role: "img", "aria-label": "Traffic matrix", onpointermove: hover, onpointerleave: hideTip,
     style: "width:100%;aspect-ratio:1;image-rendering:pixelated;border:1px solid var(--rule)" });
@@ -92,7 +93,7 @@ function matrix(run) {
       context.fillRect(pair % groups, Math.floor(pair / groups), 1, 1);
     });
     context.globalAlpha = 1;
-    output.textContent = `${bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin === bins ? run.summary.end_ps : bin * bin_ps)}`}, darkest ${size(most)}`;
+    output.textContent = `${bin === 0 ? "over the whole run" : `${time((bin - 1) * bin_ps)} to ${time(bin === bins ? run.summary.end_ps : bin * bin_ps)}`}, darkest ${amount(most)}`;
   };
   onTheme(draw);
   draw();
@@ -108,7 +109,7 @@ function collectives(run) {
   if (!all.length) return null;
   const columns = [{ title: "collective", text: true }, { title: "algorithm", text: true, optional: true }, { title: "size" }, { title: "ranks", optional: true }, { title: "count", optional: true },
     { title: "time" }, { title: "max", optional: true }, { title: "straggler", optional: true }, { title: "busbw" }];
-  return el("div", {}, el("h3", {}, "Collectives"), table(columns, all.map((one) => ({
-    cells: [one.collective, one.algorithm, size(one.size_bytes), one.group_size, count(one.count), time(one.mean_ps), time(one.max_ps), time(one.wait_mean_ps), rate(one.busbw_bps)],
-  }))));
+  const cells = (one, times) => [one.collective, one.algorithm, size(one.size_bytes), one.group_size, count(times), time(one.mean_ps), time(one.max_ps), time(one.wait_mean_ps), rate(one.busbw_bps)];
+  const rows = groupsOf(all, (one) => cells(one, 0)).map((group) => ({ cells: cells(group[0], group.reduce((sum, one) => sum + one.count, 0)) }));
+  return el("div", {}, el("h3", {}, "Collectives"), table(columns, rows));
 }

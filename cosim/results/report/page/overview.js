@@ -4,8 +4,9 @@
  * @module overview
  */
 
+import { groupsOf, named } from "report/alike.js";
 import { doubtful, el, meter, section, table } from "report/dom.js";
-import { count, flops, percent, size, time } from "report/format.js";
+import { amount, count, flops, percent, time } from "report/format.js";
 import { lifetime } from "report/lifetime.js";
 import { csvButton } from "report/save.js";
 import { bottleneck } from "report/tiers.js";
@@ -19,9 +20,10 @@ const MOST_OF_A_QUEUE = 3;
 /** @param {object} run @param {string} [which] `a` or `b` where there are two */
 export function overview(run, which = "") {
   const s = run.summary;
-  const shown = s.jobs.slice(0, run.queued.length ? MOST_OF_A_QUEUE : MOST_JOBS);
-  const left = s.jobs.length - shown.length;
-  const cost = `${time(s.end_ps)} simulated in ${s.wall_s.toFixed(2)} s, ${count(s.num_messages)} messages, ${size(s.traffic.total_bytes)} of traffic`;
+  const alike = groupsOf(s.jobs.map((job, k) => k), (k) => [s.jobs[k].limit, s.jobs[k].num_ranks, time(s.jobs[k].iteration_mean_ps), percent(s.jobs[k].exposed.share)]);
+  const shown = alike.slice(0, run.queued.length ? MOST_OF_A_QUEUE : MOST_JOBS);
+  const left = s.jobs.length - shown.flat().length;
+  const cost = `${time(s.end_ps)} simulated in ${s.wall_s.toFixed(2)} s, ${count(s.num_messages)} messages, ${amount(s.traffic.total_bytes)} of traffic`;
   const rows = () => [["job", "iteration", "time_ps"],
     ...s.jobs.flatMap((job) => job.iteration_ps.map((one, k) => [job.name, k, one]))];
   return section(`answer${which}`, which ? `Answer of ${which}` : "Answer", cost, csvButton("iterations", rows),
@@ -32,7 +34,7 @@ export function overview(run, which = "") {
     s.jobs.length > 1 && !run.queued.length && besideOneAnother(run),
     run.events.length > 0 && happened(run),
     el("p", { class: "question" }, bottleneck(run)),
-    shown.map((job, k) => jobCard(job, s.jobs.length > 1, run.exposed[k])),
+    shown.map(([k, ...others]) => jobCard(s.jobs[k], s.jobs.length > 1 && named(s.jobs[k].name, others.length + 1), run.exposed[k])),
     left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, below under Jobs`));
 }
 
@@ -76,7 +78,7 @@ function happened(run) {
 }
 
 function jobCard(job, named, exposed) {
-  return el("div", { class: "job" }, named && el("h3", {}, job.name),
+  return el("div", { class: "job" }, named && el("h3", {}, named),
     job.training ? [lifetime(job), el("h3", {}, "One iteration")] : null,
     job.request && el("p", { class: "said" }, answers(job.request)),
     job.limit && el("p", { class: job.training || job.request ? "" : "said" }, `Limited by ${job.limit}.`),
@@ -95,15 +97,15 @@ function factsOf(job) {
   const facts = [[time(job.iteration_mean_ps), `an iteration, ${job.interval_ps ? `80 % of such ones ${time(job.interval_ps[0])} to ${time(job.interval_ps[1])}` : mean}`]];
   if (job.request) facts.unshift([time(job.request.first_token_ps), "until the first token"], ...(job.request.further_token_ps === null ? [] : [[time(job.request.further_token_ps), "each further token"]]), [count(job.request.tokens_per_s), "tokens a second"]);
   if (job.communication.mean_ps > 0) {
-    facts.push([percent(job.exposed.share), `of the ranks' time waits for communication, ${time(perIteration(job, job.exposed.mean_ps))} an iteration`]);
+    facts.push([percent(job.exposed.share), "of the ranks' time waits for communication"]);
     if (job.free_communication_speedup) facts.push([`${job.free_communication_speedup.toFixed(2)} x`, `faster at most, were communication free (${time(job.free_communication_iteration_ps)})`]);
   }
   facts.push([count(job.num_ranks), job.num_ranks === 1 ? "rank" : "ranks"]);
   if (job.flops_utilisation !== null) facts.push([percent(job.flops_utilisation), `of what its GPUs could do (${counted(job)})`]);
   else if (job.flops_per_gpu_s) facts.push([flops(job.flops_per_gpu_s), `a GPU (${counted(job)})`]);
   if (job.tokens_per_gpu_s !== null) facts.push([count(job.tokens_per_gpu_s), "tokens a second and GPU"]);
-  if (job.memory) facts.push([size(job.memory.size_bytes), "to and from remote memory, by the ranks that are simulated"]);
-  if (job.work?.memory_bytes) facts.push([size(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, of ${size(job.work.memory_of_bytes)}` : "on the fullest GPU"]);
+  if (job.memory) facts.push([amount(job.memory.size_bytes), "to and from remote memory, by the ranks that are simulated"]);
+  if (job.work?.memory_bytes) facts.push([amount(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, ${percent(job.work.memory_bytes / job.work.memory_of_bytes)} of what it has` : "on the fullest GPU"]);
   return facts;
 }
 

@@ -3,6 +3,7 @@
  * @module path
  */
 
+import { groupsOf, named } from "report/alike.js";
 import { el, meter, section, table } from "report/dom.js";
 import { count, percent, time } from "report/format.js";
 import { csvButton } from "report/save.js";
@@ -18,33 +19,41 @@ const MOST_JOBS = 8;
 export function path(run, show, which = "") {
   const steps = stepsOf(run);
   if (!steps.length) return null;
-  const there = [...run.summary.jobs.keys()].filter((k) => run.paths[k].parts.length > 0);
-  const tables = there.slice(0, MOST_JOBS).map((k) => parts(run, run.summary.jobs[k], k));
-  const left = there.length - tables.length;
+  const jobs = run.summary.jobs;
+  const there = groupsOf([...jobs.keys()].filter((k) => run.paths[k].parts.length > 0), (k) => cellsOf(run.paths[k].parts));
+  const few = there.slice(0, MOST_JOBS);
+  const left = there.flat().length - few.flat().length;
   const longest = [...steps].sort((a, b) => b.time - a.time).slice(0, LONGEST);
   const messages = longest.some((step) => step.between);
-  const note = "Of the last iteration: what followed what, without a gap. A part that took no time would bring at most its time: another path may be as long.";
-  return section(`path${which}`, which ? `Critical path of ${which}` : "Critical path", note, csvButton("critical-path", () => rows(steps)), tables,
+  const begins = jobs.map((_, k) => run.columns[`iteration_${k}`]?.at(-2) ?? 0);
+  const several = jobs.length > 1;
+  const note = "Of the last iteration, from its start: what followed what, without a gap. A part that took no time would bring at most its time: another path may be as long.";
+  return section(`path${which}`, which ? `Critical path of ${which}` : "Critical path", note, csvButton("critical-path", () => rows(steps)),
+    few.map(([k, ...others]) => parts(run.paths[k].parts, several && named(jobs[k].name, others.length + 1))),
     left > 0 && el("p", { class: "note" }, `... and ${left} more jobs, in the CSV`),
-    el("h3", {}, `The ${longest.length} longest of ${count(steps.length)} steps${show ? "; choose one to see it in the timeline" : ""}`),
-    table([{ title: "operation", text: true, long: true }, { title: "rank" }, ...(messages ? [{ title: "message", text: true, optional: true }] : []),
+    folded(which, `${longest.length < steps.length ? `The ${longest.length} longest of ${count(steps.length)} steps` : "All steps, the longest first"}${show ? "; choose one to see it in the timeline" : ""}`,
+    table([{ title: "operation", text: true, long: true }, ...(several ? [{ title: "job", text: true }] : []), { title: "rank" }, ...(messages ? [{ title: "message", text: true, optional: true }] : []),
       { title: "starts" }, { title: "takes" }],
     longest.map((step) => ({
-      cells: [step.name, step.rank, ...(messages ? [step.between] : []), time(step.start), time(step.time)],
+      cells: [step.name, ...(several ? [jobs[step.job].name] : []), step.rank, ...(messages ? [step.between] : []), time(step.start - begins[step.job]), time(step.time)],
       click: show ? () => show(step) : null,
-    }))));
+    })))));
 }
 
-function parts(run, job, number) {
-  const all = run.paths[number].parts;
+/** Beside another run's, tables are folded. */
+const folded = (which, title, content) => (which ? el("details", {}, el("summary", {}, title), content) : [el("h3", {}, title), content]);
+
+/** Parts of a path as texts; the share of each comes first. */
+function cellsOf(all) {
   const total = all.reduce((sum, part) => sum + part.time_ps, 0);
-  const named = run.summary.jobs.length > 1;
-  return el("div", {}, named && el("h3", {}, job.name),
+  return all.map((part) => [part.time_ps / total, part.what, percent(part.time_ps / total), time(part.time_ps), count(part.steps)]);
+}
+
+function parts(all, name) {
+  return el("div", {}, name && el("h3", {}, name),
     table([{ title: "on the path", text: true }, { title: "", text: true, optional: true }, { title: "share" },
       { title: "brings at most" }, { title: "steps", optional: true }],
-    all.map((part) => ({
-      cells: [part.what === part.kind ? part.what : `${part.what}`, meter(part.time_ps / total), percent(part.time_ps / total), time(part.time_ps), count(part.steps)],
-    }))));
+    cellsOf(all).map(([share, what, ...cells]) => ({ cells: [what, meter(share), ...cells] }))));
 }
 
 /** Every step of the critical paths of all jobs. */

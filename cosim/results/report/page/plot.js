@@ -4,7 +4,7 @@
  */
 
 import uPlot from "report/uplot";
-import { colour, el, onTheme, svg } from "report/dom.js";
+import { colour, el, onTheme, printed, svg } from "report/dom.js";
 import { axis, marks, time, unitOf } from "report/format.js";
 import { csvButton, svgButton } from "report/save.js";
 
@@ -18,6 +18,21 @@ export function showEvents(events) {
 
 /** The bands of a plot: of those over simulated time. */
 const bandsOf = (about) => (about.formatX === time && !about.logX ? bands : []);
+
+/** From where to where a plot goes along its axis, and up. */
+function reach(about) {
+  let [from, to] = [about.x[0] ?? 0, about.x[about.x.length - 1] ?? 1];
+  if (about.logX) [from, to] = to > from ? [Math.max(from, 1), to] : [0.8 * Math.max(from, 1), 1.25 * Math.max(to, 1)];
+  const most = about.series.reduce((peak, one) => one.values.reduce((a, b) => Math.max(a, b ?? 0), peak), 0);
+  const above = bandsOf(about).length ? 1.15 : 1.05; // names of events stand there
+  return { x: [from, to], y: [0, about.top ? 1.02 * about.top : above * most || 1] };
+}
+
+/** Round marks along an axis, so many, and what they say: times of one axis have one unit. */
+function ticksOf([from, to], many, format, log = false) {
+  const at = log ? decades(from, to) : marks(from, to, many);
+  return { at, words: format === time && !(log && to > 8 * from) ? axis(at) : at.map(format) };
+}
 
 /**
  * A plot that follows the width of the page.
@@ -42,18 +57,21 @@ const SHADES = ["accent", "soft", "accent-soft", "ink", "memory"];
 const shade = (k) => SHADES[k % SHADES.length];
 
 function options(about, width) {
-  const line = (format, size) => ({
-    stroke: colour("soft"), grid: { stroke: colour("rule"), width: 1 }, ticks: { stroke: colour("rule"), width: 1 },
-    values: (_, at) => at.map((mark) => (mark === null ? "" : format(mark))), size, font: "11px system-ui",
+  const ends = reach(about);
+  const line = (ticks, size) => ({
+    stroke: colour("soft"), grid: { stroke: colour("rule"), width: 1 }, ticks: { stroke: colour("rule"), width: 1 }, size, font: "11px system-ui",
+    splits: (_, k, from, to) => ticks(from, to).at, filter: (_, at) => at, values: (drawn, at, k) => ticks(...[k ? drawn.scales.y : drawn.scales.x].flatMap(({ min, max }) => [min, max])).words,
   });
+  const across = (from, to) => ticksOf([from, to], width / 100, about.formatX, about.logX);
+  const up = (from, to) => ticksOf([from, to], 6, about.formatY);
   return {
     width, height: about.height ?? 220, legend: { live: true, show: about.series.length > 0 },
     scales: {
-      x: { time: false, distr: about.logX ? 3 : 1 },
-      y: { range: (_, low, high) => [Math.min(0, low), about.top ?? (high > 0 ? high * 1.05 : 1)] },
+      x: { time: false, distr: about.logX ? 3 : 1, range: (_, low, high) => (low === about.x[0] && high === about.x[about.x.length - 1] ? ends.x : [low, high]) },
+      y: { range: () => ends.y },
     },
     hooks: { drawClear: [(drawn) => paintBands(drawn, bandsOf(about))] },
-    axes: [{ ...line(about.formatX, 30), space: 90 }, line(about.formatY, 74)],
+    axes: [{ ...line(across, 30), label: about.nameX ?? "time", labelSize: 18, labelGap: 0, labelFont: "11px system-ui" }, line(up, 74)],
     series: [
       { label: about.nameX ?? "time", value: (_, x) => (x === null ? "" : about.formatX(x)) },
       ...about.series.map((one, k) => ({
@@ -85,23 +103,21 @@ function paintBands(drawn, shown) {
 /** A plot with its title, and buttons that save it and its data. */
 export function figure(title, name, about) {
   const tools = el("div", { class: "tools" }, csvButton(name, () => plotRows(about)), svgButton(name, () => plotted(title, about)));
-  return el("div", {}, el("div", { class: "head" }, el("h3", {}, title), tools), plot(about));
+  return el("div", {}, el("div", { class: "head" }, el("h3", {}, title), tools), printed(plot(about), () => plotted(title, about)));
 }
 
 /** The same as a figure that can be saved: title, axes, events, lines as on the screen, and a legend. */
 export function plotted(title, about) {
   const [wide, high, left, right, above, below] = [720, 320, 84, 14, 34, 58];
   const along = (x) => (about.logX ? Math.log10(Math.max(x, 1)) : x);
-  const [low, far] = [along(about.x[0] ?? 0), along(about.x[about.x.length - 1] ?? 1)];
-  const most = about.series.reduce((peak, one) => one.values.reduce((a, b) => Math.max(a, b ?? 0), peak), 0);
-  const top = about.top ?? (most > 0 ? most * 1.05 : 1);
+  const ends = reach(about);
+  const [low, far] = ends.x.map(along);
+  const top = ends.y[1];
   const x = (at) => left + ((along(at) - low) / (far - low || 1)) * (wide - left - right);
   const y = (at) => high - below - (at / top) * (high - below - above);
   const words = { "font-family": "system-ui, sans-serif", "font-size": 11, fill: "var(--soft)" };
-  const ticksX = about.logX ? decades(about.x[0] ?? 1, about.x[about.x.length - 1] ?? 1) : marks(low, far, 6);
-  const ticksY = marks(0, top, 5);
-  const said = (ticks, format) => (format === time && !about.logX ? axis(ticks) : ticks.map(format));
-  const [wordsX, wordsY] = [said(ticksX, about.formatX), ticksY.map(about.formatY)];
+  const { at: ticksX, words: wordsX } = ticksOf(ends.x, 6, about.formatX, about.logX);
+  const { at: ticksY, words: wordsY } = ticksOf(ends.y, 6, about.formatY);
   const rule = { stroke: "var(--rule)", "stroke-width": 1 };
   let reached = left;
   const legend = about.series.map((one, k) => {
@@ -136,10 +152,11 @@ function drawn(xs, one, x, y) {
   return out;
 }
 
-/** Round marks of a logarithmic axis: powers of ten, and 2 and 5 between them where those are few. */
+/** Round marks of a logarithmic axis: powers of ten, 2 and 5 between them where those are few; within a decade as of any axis. */
 function decades(from, to) {
+  if (to <= 8 * from) return marks(from, to, 5);
   const powers = Array.from({ length: Math.ceil(Math.log10(Math.max(to, 1))) + 1 }, (_, k) => 10 ** k);
-  const many = Math.log10(Math.max(to, 1) / Math.max(from, 1)) > 3;
+  const many = to > 1000 * from;
   return powers.flatMap((one) => (many ? [one] : [one, 2 * one, 5 * one])).filter((one) => one >= from && one <= to);
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { el } from "report/dom.js";
-import { count, rate, size, time } from "report/format.js";
+import { amount, count, rate, time } from "report/format.js";
 import { figure } from "report/plot.js";
 
 const TOGETHER = 5;
@@ -32,7 +32,7 @@ export function queueOf(run, k) {
   const about = (title, lines, formatY) => figure(title, `${title} of ${name}`, { x, series: lines.filter((one) => one.values.some((y) => y > 0)), formatX: time, formatY });
   const happened = [line("series_marks", "marked"), line("series_drops", "dropped")];
   const pauses = line("series_pause", "paused");
-  return el("div", { class: "two" }, about("Queue", [{ ...line("series_queue", name), steps: false }], size), about("Sent", [line("series_sent", name)], rate),
+  return el("div", { class: "two" }, about("Queue", [{ ...line("series_queue", name), steps: false }], amount), about("Sent", [line("series_sent", name)], rate),
     happened.some((one) => one.values.some((y) => y > 0)) && about("Packets between two times", happened, count),
     pauses.values.some((y) => y > 0) && about("Paused between two times", [pauses], time));
 }
@@ -59,7 +59,7 @@ function queues(run) {
   const x = run.columns.series_at;
   const all = (column) => order.map((k) => ({ label: nameOf(run, links[k]), values: lineOf(run, column, k) }));
   const together = () => el("div", { class: "two" },
-    figure("Queues over time", "queues", { x, series: all("series_queue"), formatX: time, formatY: size }),
+    figure("Queues over time", "queues", { x, series: all("series_queue"), formatX: time, formatY: amount }),
     figure("Marks between two times", "marks", { x, series: all("series_marks").map((one) => ({ ...one, steps: true })), formatX: time, formatY: count }));
   return choice("Link", order.length > 1 ? `the ${order.length} longest queues` : "all", links.map((link) => nameOf(run, link)), (k) => (k < 0 ? together() : queueOf(run, k)));
 }
@@ -72,7 +72,7 @@ function rates(run) {
     const order = chosen < 0 ? highest(run, "series_rate", names.length).slice(0, TOGETHER) : [chosen];
     const of = (column) => order.map((k) => ({ label: names[k], values: lineOf(run, column, k), steps: true }));
     return el("div", { class: "two" }, figure("Rates over time", "rates", { x, series: of("series_rate"), formatX: time, formatY: rate }),
-      windows && figure("Windows over time", "windows", { x, series: of("series_window"), formatX: time, formatY: size }),
+      windows && figure("Windows over time", "windows", { x, series: of("series_window"), formatX: time, formatY: amount }),
       names.length > 1 && chosen < 0 && figure("Fairness of those that send (Jain's index)", "fairness", { x, series: [{ label: "1: all alike", values: fairness(run), steps: true }], formatX: time, formatY: (y) => y.toFixed(2), top: 1 }));
   };
   return choice("Rates of", names.length > TOGETHER ? `the ${TOGETHER} highest rates` : "all rates", names, shown);

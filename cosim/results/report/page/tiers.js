@@ -4,7 +4,7 @@
  */
 
 import { colour, el, hideTip, onTheme, showTip, table } from "report/dom.js";
-import { count, percent, rate, size } from "report/format.js";
+import { amount, count, percent, rate } from "report/format.js";
 
 const MOST_TIERS = 12;
 const MOST_PARTS = 16; // shown of a tier
@@ -117,7 +117,7 @@ function strip(run, tier, choose) {
   const busiest = Array.from({ length: places }, (_, k) => part(k).reduce((a, b) => (c.link_busy[b] > c.link_busy[a] ? b : a)));
   const at = (event) => busiest[Math.min(places - 1, Math.max(0, Math.floor(((event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth) * places)))];
   const canvas = el("canvas", { class: "strip", role: "img", "aria-label": `${tier.name}: ${percent(tier.mean)} busy on average`,
-    onpointermove: (event) => showTip(event.clientX, event.clientY, [nameOf(run, at(event)), `${percent(c.link_busy[at(event)] / end)} busy, ${size(c.link_bytes[at(event)])}`, rate(c.link_rate[at(event)])]),
+    onpointermove: (event) => showTip(event.clientX, event.clientY, [nameOf(run, at(event)), `${percent(c.link_busy[at(event)] / end)} busy, ${amount(c.link_bytes[at(event)])}`, rate(c.link_rate[at(event)])]),
     onpointerleave: hideTip, onclick: (event) => choose(at(event)) });
   [canvas.width, canvas.height] = [places, 1];
   const draw = () => {

@@ -24,16 +24,26 @@ export function timeline(runs) {
     iterationChoice(views), messageChoice(views), foldChoice(views),
     button("−", "Zoom out (key -)", all((view) => view.zoom(2))), button("+", "Zoom in (key +)", all((view) => view.zoom(0.5))),
     button("all", "The whole run (key 0)", all((view) => view.whole())),
-    ...views.flatMap((view) => [csvButton(`timeline${view.which}`, () => view.csv()), svgButton(`timeline${view.which}`, () => view.figure()), ...traceButtons(view.run, view.which)]),
   ];
-  const note = "Time counts from the start of the iteration chosen. Drag or arrows to move, Ctrl and the wheel, + or - to zoom, / to search. Communication is dark where its rank waits for it, pale where it is hidden by computation; the line below operations is the critical path.";
+  const files = (view) => [csvButton(`timeline${view.which}`, () => view.csv()), svgButton(`timeline${view.which}`, () => view.figure()), ...traceButtons(view.run, view.which)];
+  const two = (view) => [el("div", { class: "head" }, el("h3", {}, `${view.which}: ${view.run.summary.name || "run"}`), el("div", { class: "tools" }, files(view))), view.element];
+  align(views);
+  const note = "Time counts from the start of the iteration chosen, of jobs in a queue from the run's. Drag or arrows to move, Ctrl and the wheel, + or - to zoom, / to search. Communication is dark where its rank waits for it, pale where it is hidden by computation; the line below operations is the critical path.";
   const folded = (run) => new Set(run.summary.jobs.flatMap((job) => job.folding));
   const said = views.flatMap((view) => [...folded(view.run), view.run.timeline.said, view.run.messages?.said]).filter(Boolean).map((text) => el("p", { class: "note" }, `Summarised: ${text}.`));
-  const part = section("timeline", "Timeline", note, tools, said, el("div", { class: "filters" }, key(views), search(views)), views.map((view) => view.element));
+  const part = section("timeline", "Timeline", note, [tools, views.length > 1 ? null : files(views[0])], said, el("div", { class: "filters" }, key(views), search(views)), views.map((view) => (views.length > 1 ? two(view) : view.element)));
   const look = () => part.scrollIntoView({ behavior: "smooth" });
   const show = (step) => (views[0].showStep(step), look());
   const showBoth = (ops) => (ops.forEach((k, n) => views[n]?.showOperation(k)), look());
   return { section: part, show, showBoth };
+}
+
+/** Have two runs on one scale, from the same host on. */
+function align(views) {
+  const longest = Math.max(...views.map((view) => view.to - view.from));
+  for (const view of views) view.beyond(longest);
+  const [top] = views[0].rows.titles.filter((one) => one.y >= views[0].scroll);
+  for (const view of views.slice(1)) view.scroll = view.scrolled(view.rows.titles.find((one) => one.host === top?.host)?.y ?? view.scroll);
 }
 
 /** What is drawn in which colour; each is a button that takes it out, and back in. */
@@ -80,11 +90,12 @@ function iterationChoice(views) {
   const choose = (event) => {
     const [job, number] = event.target.value.split(" ").map(Number);
     views.forEach((view) => view.showIteration(job, number));
+    align(views);
   };
   const options = (job) => {
     const last = run.columns[`iteration_${job}`].length - 2;
     const first = Math.max(0, last + 1 - Math.ceil(MOST_CHOICES / jobs.length));
-    return Array.from({ length: last + 1 - first }, (_, k) => el("option", { value: `${job} ${first + k}`, selected: job === jobs[0] && first + k === last ? "" : null }, `iteration ${first + k}`));
+    return Array.from({ length: last + 1 - first }, (_, k) => el("option", { value: `${job} ${first + k}`, selected: job === jobs[0] && first + k === last ? "" : null }, `${jobs.length > 1 ? `${run.summary.jobs[job].name}, ` : ""}iteration ${first + k}`));
   };
   return el("select", { "aria-label": "Iteration", onchange: choose },
     jobs.length > 1 ? jobs.map((job) => el("optgroup", { label: run.summary.jobs[job].name }, options(job))) : options(jobs[0]));

@@ -3,7 +3,7 @@
  * @module timeline_view
  */
 
-import { colour, el, hideTip, onTheme, showTip } from "report/dom.js";
+import { colour, el, hideTip, onTheme, printed, showTip } from "report/dom.js";
 import { size, time } from "report/format.js";
 import { Minimap } from "report/minimap.js";
 import { canvasPainter, svgPainter } from "report/painter.js";
@@ -22,6 +22,7 @@ export class TimelineView extends TimelinePainting {
     this.which = which;
     this.end = Math.max(run.summary.end_ps, 1);
     this.scroll = 0;
+    this.room = 0; // past the run's end
     this.messages = false;
     this.folded = new Set(run.timeline.lanes.length > MOST_UNFOLDED ? hostsOf(run) : []);
     this.hidden = new Set();
@@ -33,7 +34,7 @@ export class TimelineView extends TimelinePainting {
     this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": `Timeline ${which}`.trim() });
     this.map = new Minimap(run, this.computing, (middle) => this.look(middle - (this.to - this.from) / 2, middle + (this.to - this.from) / 2));
     this.told = el("p", { class: "note chosen", "aria-live": "polite" });
-    this.element = el("div", {}, which && el("h3", {}, `${which}: ${run.summary.name || "run"}`), el("div", { class: "canvas" }, this.map.canvas, this.canvas), this.told);
+    this.element = el("div", {}, printed(el("div", { class: "canvas" }, this.map.canvas, this.canvas), () => this.figure()), this.told);
     const last = run.columns[`iteration_${Math.max(0, run.summary.jobs.findIndex((one) => one.iterations_done > 0))}`];
     [this.from, this.to] = last && last.length > 1 && !run.queued.length ? [last[last.length - 2], last[last.length - 1]] : [0, this.end];
     this.origin = this.from; // what times are counted from: the start of the iteration that was chosen
@@ -110,10 +111,16 @@ export class TimelineView extends TimelinePainting {
 
   /** Show a span of time. */
   look(from, to) {
-    const span = Math.min(Math.max(to - from, 10), this.end * 1.02);
-    this.from = Math.min(Math.max(from, -0.01 * this.end), Math.max(0, 1.01 * this.end - span));
+    const span = Math.min(Math.max(to - from, 10), this.end * 1.02 + this.room);
+    this.from = Math.min(Math.max(from, -0.01 * this.end), Math.max(0, 1.01 * this.end + this.room - span));
     this.to = this.from + span;
     this.draw();
+  }
+
+  /** Show so long a span from where it begins now, past the run's end where it has to be. */
+  beyond(span) {
+    this.room = Math.max(0, span - (this.to - this.from));
+    this.look(this.from, this.from + span);
   }
 
   /** Show the whole run, in its own time. */
