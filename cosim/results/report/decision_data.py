@@ -28,7 +28,7 @@ def decision_data(done: SearchRun) -> dict[str, Any]:
         "columns": [
             {
                 "name": name,
-                "text": QUANTITIES[name].text,
+                "text": QUANTITIES[name].text.replace("`", ""),
                 "unit": QUANTITIES[name].unit.symbol,
                 "per": QUANTITIES[name].unit.per,
                 "more_is_better": not QUANTITIES[name].less_is_better,

@@ -38,7 +38,7 @@ def sweep_data(sweep: SweepRun, page_of: PageOf = no_run) -> dict[str, Any]:
         "measures": [
             {
                 "name": name,
-                "text": QUANTITIES[name].text,
+                "text": QUANTITIES[name].text.replace("`", ""),
                 "unit": QUANTITIES[name].unit.symbol,
                 "more_is_better": not QUANTITIES[name].less_is_better,
             }

@@ -41,7 +41,7 @@ export function frontPlot({ title = "", points, names, more, wide: broad }) {
     marks(y0, y1, 4).map((at) => [svg("line", { ...rule, x1: left, x2: wide - right, y1: y(at), y2: y(at) }), svg("text", { ...words, x: left - 6, y: y(at) + 4, "text-anchor": "end" }, brief(at))]),
     svg("polyline", { points: first.map((one) => `${x(one.x)},${y(one.y)}`).join(" "), fill: "none", stroke: "var(--accent-soft)", "stroke-width": 1.5 }),
     order.map((one) => svg("circle", { cx: x(one.x), cy: y(one.y), r: 4.5, fill: first.includes(one) ? "var(--accent)" : "var(--paper)", stroke: "var(--accent)", "stroke-width": 1.5 }, svg("title", {}, one.told))),
-    labels.map((one) => svg("text", { ...words, x: one.x, y: one.y, "text-anchor": one.anchor, fill: `var(--${one.strong ? "ink" : "soft"})` }, one.text)));
+    labels.map((one) => svg("text", { ...words, stroke: "var(--paper)", "stroke-width": 3, "paint-order": "stroke", x: one.x, y: one.y, "text-anchor": one.anchor, fill: `var(--${one.strong ? "ink" : "soft"})` }, one.text)));
 }
 
 const brief = (value) => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).toPrecision(6))} M` : String(Number(value.toPrecision(6))));

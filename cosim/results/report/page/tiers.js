@@ -38,9 +38,10 @@ function uneven(run, links, bytes) {
     for (const link of links) sums.set(end[link], (sums.get(end[link]) ?? 0) + run.columns.link_bytes[link]);
     return sums;
   });
-  const fewer = ends[0].size < ends[1].size ? ends[0] : ends[1];
-  const [node, most] = [...fewer].reduce((a, b) => (b[1] > a[1] ? b : a));
-  return { top: run.fabric.nodes[node], share: bytes ? most / bytes : 0, among: fewer.size };
+  const among = Math.min(...ends.map((sums) => sums.size));
+  const fewer = ends.filter((sums) => sums.size === among); // both, where there are as many of either
+  const [node, most] = fewer.flatMap((sums) => [...sums]).reduce((a, b) => (b[1] > a[1] ? b : a));
+  return { top: run.fabric.nodes[node], share: bytes ? most / bytes : 0, among };
 }
 
 /** Where the fabric is busiest, in a sentence; empty where nothing was sent. */
