@@ -58,7 +58,7 @@ class OwnControl(RemoteNetwork):
     ) -> None:
         kernel = getattr(control, "kernel", None)
         is_c = isinstance(kernel, tuple) or (isinstance(kernel, str) and kernel.endswith(".c"))
-        self._asked = None if is_c else Asked(control)
+        self._asked = None if is_c else ControlSocket(control)
         if self._asked is None:
             library, function = library_of_kernel(type(control))
             names = []
@@ -102,7 +102,7 @@ class OwnControl(RemoteNetwork):
             self._asked.close()
 
 
-class Asked:
+class ControlSocket:
     """Answers what ``ask.c`` asks, in a thread: servers that are started again ask anew."""
 
     def __init__(self, control: Control) -> None:
