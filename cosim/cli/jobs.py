@@ -10,6 +10,7 @@ import typer
 
 from cosim.cli import options
 from cosim.cli.say import say
+from cosim.files.reads import keep_read, note
 
 if TYPE_CHECKING:
     from cosim.gpu.calibrate import Calibrated
@@ -44,6 +45,8 @@ def profile(
     from cosim.profiler.profile_page import tell
     from cosim.profiler.scale import profile_scaled
 
+    note([script], Path())  # by processes of the script's
+    keep_read(out)
     request = ProfileRequest(
         script,
         tuple(arguments or ()),
