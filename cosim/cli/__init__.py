@@ -44,6 +44,7 @@ from typer.core import TyperGroup
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
+from cosim.files.reads import reading
 
 _TASKS = {
     "Simulate": "new run search topology topoopt",
@@ -162,11 +163,12 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback has it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    pass
+    context.with_resource(reading())  # what a command reads, it never replaces
 
 
 def main() -> None:
@@ -203,7 +205,12 @@ def main() -> None:
 
 
 def _no_room(error: OSError) -> int:
-    """A reader that went away ends the command, a full disk is said; anything else is a defect."""
+    """A reader that went away ends the command, a full disk is said, as is one that nobody may write to;
+    anything else is a defect.
+    """
+    if str(error.strerror).startswith("No usable temporary directory"):  # of tempfile
+        say(f"error: {error.strerror}: name one that can be written to, as in TMPDIR=/run/cosim")
+        return 1
     full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.EIO)
     if error.errno not in (errno.EPIPE, *full):
         raise error

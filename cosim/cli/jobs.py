@@ -11,6 +11,7 @@ import typer
 from cosim.cli import options
 from cosim.cli.say import say
 from cosim.cli.trust import asking_first
+from cosim.files.reads import keep_read, note
 
 if TYPE_CHECKING:
     from cosim.gpu.calibrate import Calibrated
@@ -45,6 +46,8 @@ def profile(
     from cosim.profiler.profile_page import tell
     from cosim.profiler.scale import profile_scaled
 
+    note([script], Path())  # by processes of the script's
+    keep_read(out)
     request = ProfileRequest(
         script,
         tuple(arguments or ()),

@@ -13,6 +13,7 @@ from cosim.cli import options
 from cosim.cli.say import INTERRUPTED, logged, say
 from cosim.cli.trust import asking_first
 from cosim.errors import InputError
+from cosim.files.reads import keep_read
 
 if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
@@ -67,6 +68,8 @@ def run(
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     source = None if scenario is None else experiment.read_source(scenario, changes)
+    if report is not None:
+        keep_read(report)  # before a run that may take hours
     if check:
         _check_goes_with(source, networks or store)
     if measures:

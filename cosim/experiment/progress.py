@@ -50,6 +50,8 @@ def told_in(folder: Path, progress: OnProgress | None) -> Iterator[OnProgress]:
             with suppress(OSError):  # a run doesn't end for that
                 part.write_text(json.dumps(info._asdict()), "utf-8")
                 part.replace(file)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)  # a disk that is full leaves a part of it
         if progress is not None:
             progress(info)
 

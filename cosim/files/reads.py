@@ -15,11 +15,14 @@ import sys
 import sysconfig
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+from cosim.errors import InputError, Location
+from cosim.files.folder import MANIFEST, SWAP
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _YOUNG_NS = 2 * 10**9
@@ -85,7 +88,6 @@ class Reads:
         return any(max(about.st_mtime, about.st_ctime) > time_s for about in found)
 
     def _files(self) -> set[Path]:
-        from cosim.files.folder import MANIFEST, SWAP
 
         files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.own}
         ours = {path for path in files if path.suffix in _CACHES or path.name in (MANIFEST, SWAP)}
@@ -93,6 +95,8 @@ class Reads:
 
     def note_open(self, place: str, flags: int) -> None:
         """A file is about to be opened."""
+        if place.endswith(_CACHES) and not flags & _WRITES:
+            return  # left out below; most of what an import opens
         if place.startswith(_SYSTEM):
             if _by_plugin():
                 self.unclear = f"opens {place}"
@@ -122,6 +126,28 @@ def reading() -> Iterator[Reads]:
         yield reads
     finally:
         _active[:] = [one for one in _active if one is not reads]
+
+
+def keep_read(path: Path) -> None:
+    """See that a file to be written is none that was read, where somebody is :func:`reading`.
+
+    Raises
+    ------
+    InputError
+        It is: what was read would be replaced.
+    """
+    try:
+        about = path.stat()
+    except OSError:
+        return
+    for place in {place for one in _active for place in one.opened - one.own}:
+        with suppress(OSError):
+            if os.path.samestat(about, os.stat(place)):  # noqa: PTH116 - bare text
+                raise InputError(
+                    "is read by this command, and would be replaced",
+                    location=Location(str(path)),
+                    hint="name another file to write",
+                )
 
 
 def note(

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cosim.files.reads import keep_read
+
 _PART = ".cosim-part-"
 _LEFT_S = 3600.0
 """A part that has not grown for so long is of a process that died."""
@@ -20,12 +22,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     """A place for the new content of a file, beside it, from where it comes in one step at the end.
 
     What is no file, as ``/dev/stdout``, is written to directly. Where a link leads, the file there is
-    replaced. Raises OSError.
+    replaced. Raises OSError, and InputError where it is a file that this command has read.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
+    if path.exists() and not path.is_file():  # of a pipe, `target` is no name
         yield path
         return
+    keep_read(target)
     for left in target.parent.glob(f"{_PART}*"):
         if time.time() - left.stat().st_mtime > _LEFT_S:  # wall time: files have no other
             left.unlink(missing_ok=True)

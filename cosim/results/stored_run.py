@@ -280,6 +280,10 @@ def load_run(directory: str | Path) -> StoredRun:
         data = json.loads(place.read_text(encoding="utf-8"), parse_float=_finite)
     except (ValueError, RecursionError) as error:  # of JSON, UTF-8, an integer of 4,301 digits
         raise InputError(f"not JSON: {error}", location=Location(str(place))) from error
+    except OSError as error:
+        raise InputError(
+            f"can't be read: {error.strerror or error}", location=Location(str(place))
+        ) from error
     try:
         summary = Summary.from_json(data)
     except InputError as error:
