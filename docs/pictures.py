@@ -25,7 +25,8 @@ from PIL.PngImagePlugin import PngInfo
 from typer.testing import CliRunner
 
 from cosim.cli import app
-from cosim.experiment.sweep import Sweep, is_sweep
+from cosim.experiment.scenario import is_sweep
+from cosim.experiment.sweep import Sweep
 from cosim.files import located_yaml
 from cosim.results.quantities import QUANTITIES
 from cosim.results.render.figure import COLORS, new_figure, save_figure

@@ -21,13 +21,12 @@ _BELL = FlowGroup(0, flat_table([0], [0], [0]), np.zeros(1, np.int32), (1 << 62,
 class HybridChild:
     """One of a hybrid's networks: how far it is, what it is to be given, and its flows under way.
 
-    ``links`` are the whole's numbers of its links; ``shares``, ``left`` and ``running`` go by the caller's
-    handles: its share of each group, how many of that have yet to complete, groups of which a flow started.
+    ``shares``, ``left`` and ``running`` go by the caller's handles: its share of each group, how many of that
+    have yet to complete, groups of which a flow started.
     """
 
     network: NetworkSimulator
     role: str
-    links: I64
     peeks: bool
     releases: bool
     name: str

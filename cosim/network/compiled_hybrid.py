@@ -7,8 +7,6 @@ The same as :class:`~cosim.network.hybrid.HybridNetwork` of the two, and as exac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,24 +17,13 @@ from cosim.network.carriers import carriers, carriers_together
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.core import Reported
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable, flat_table
-from cosim.network.merged import (
-    capabilities_of,
-    change_parts,
-    check_queues_of,
-    merge,
-    queues_of,
-    rates_of,
-    tune_parts,
-)
+from cosim.network.merged import TwoNetworks
 from cosim.network.shares import without_dependencies
-from cosim.network.simulator import Capabilities, NetworkSimulator, NetworkStatistics, QueueSample, RateSample
+from cosim.network.simulator import NetworkSimulator
 from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
-from cosim.topology.part import part_of
-from cosim.topology.scale_up import scale_up_links
 from cosim.units import NEVER
 
-_ROLES = "scale-up", "scale-out"
 _MARK = FlowGroup(0, flat_table([0], [0], [0]), np.zeros(1, np.int32), (1 << 62, 0), release="caller")
 _NONE = -1
 _ALL_STEPS = 4
@@ -49,31 +36,21 @@ class HybridPair(Columns):
     container = "hybrid"
 
 
-class CompiledHybridNetwork(CompiledNetwork):
+class CompiledHybridNetwork(TwoNetworks, CompiledNetwork):
     """The model of the module's text."""
 
     loop = "run_hybrid"
 
     def __init__(self, scale_up: CompiledNetwork, scale_out: CompiledNetwork) -> None:
-        super().__init__()
+        super().__init__(scale_up, scale_out)
         self._parts = (scale_up, scale_out)
         both = self.describe()
         self.name, self.peeks, self.link_changes = both.name, both.peek, both.link_changes
         self.live_changes = both.live_changes
 
-    def parts(self) -> Sequence[NetworkSimulator]:
-        """Both."""
-        return self._parts
-
-    def describe(self) -> Capabilities:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: what both can do."""
-        return capabilities_of(*self._parts)
-
     def _open_model(self, topology: Topology, seed: int) -> None:
-        self._scale_up = scale_up_links(topology)
-        self._links = [np.flatnonzero(links) for links in (self._scale_up, ~self._scale_up)]
-        for part, role, links in zip(self._parts, _ROLES, (self._scale_up, ~self._scale_up), strict=True):
-            part.open(part_of(topology, links, role), seed)
+        self._open_parts(topology, seed)
+        for part in self._parts:
             self._open_mark(part)
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._traits: dict[tuple[int, ...], int] = {}
@@ -192,55 +169,26 @@ class CompiledHybridNetwork(CompiledNetwork):
 
     # -- what else is asked --------------------------------------------------------------------------
 
-    def queues(self, links: I64, now_ps: int) -> QueueSample:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: of links of a network that has them."""
-        return queues_of(zip(self._parts, self._links, strict=True), links, now_ps)
-
-    def check_queues(self, topology: Topology, links: I64) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: one may keep queues and the other not."""
-        check_queues_of(self._parts, topology, links)
-
-    def rates(self) -> RateSample:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return rates_of(self._parts)
-
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: each part is told of its own links."""
         if not self.live_changes or self._topology.changes is None:
-            super().change(changes)
-        change_parts(zip(self._parts, self._links, strict=True), changes)
+            NetworkSimulator.change(self, changes)  # refuses
+        super().change(changes)
         # What either does next may come sooner now; a part that has nothing to do then just says so.
-        first = min(one.time_ps for one in changes)
-        self._pair.parts["next"] = np.minimum(self._pair.parts["next"], first)
-        self._knows_next = False
+        self._comes_sooner(min(one.time_ps for one in changes))
 
     def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: of each part that has a control."""
-        tune_parts(self._parts, self.describe().name, values, now_ps)
-        self._pair.parts["next"] = np.minimum(self._pair.parts["next"], now_ps)
-        self._knows_next = False
+        super().tune(values, now_ps)
+        self._comes_sooner(now_ps)
 
-    @property
-    def takes_paths(self) -> bool:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: both do."""
-        return all(part.takes_paths for part in self._parts)
+    def _comes_sooner(self, time_ps: int) -> None:
+        self._pair.parts["next"] = np.minimum(self._pair.parts["next"], time_ps)
+        self._knows_next = False
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         return super().has_work() or any(part.has_work() for part in self._parts)
 
-    def statistics(self) -> NetworkStatistics:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        found = []
-        for part, links, given in zip(self._parts, self._links, self._pair.parts["marks"], strict=True):
-            own, marks = part.statistics(), int(given)
-            started, completed = own.flows_started - marks, own.flows_completed - marks
-            found.append((replace(own, flows_started=started, flows_completed=completed), links))
-        return merge(found, self._topology.num_links)
-
-    def close(self) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        super().close()
-        with ExitStack() as stack:
-            for part in self._parts:
-                stack.callback(part.close)
+    def _own_flows(self) -> Sequence[int]:
+        return [int(marks) for marks in self._pair.parts["marks"]]

@@ -20,8 +20,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,34 +29,18 @@ from cosim.errors import CausalityError, NetworkError
 from cosim.network.carrier import HybridChild
 from cosim.network.carriers import carriers_together
 from cosim.network.flows import I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
-from cosim.network.merged import (
-    can_peek,
-    capabilities_of,
-    change_parts,
-    check_queues_of,
-    merge,
-    queues_of,
-    rates_of,
-    tune_parts,
-)
+from cosim.network.merged import ROLES, TwoNetworks, can_peek
 from cosim.network.releaser import Releaser
 from cosim.network.shares import Mask, Share, share_of
 from cosim.network.simulator import (
     Advance,
-    Capabilities,
     NetworkSimulator,
     NetworkStatistics,
-    QueueSample,
-    RateSample,
 )
 from cosim.network.store import COMPLETED, STARTED
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
-from cosim.topology.part import part_of
-from cosim.topology.scale_up import scale_up_links
 from cosim.units import NEVER
 
-_ROLES = ("scale-up", "scale-out")
 _MOST_REPORTED = 1 << 18  # completions in one answer: the caller takes them, and asks again
 
 
@@ -72,11 +55,11 @@ class _SplitGroup:
     left: int
 
 
-class HybridNetwork(NetworkSimulator):
+class HybridNetwork(TwoNetworks):
     """The two networks behind the seam. See :class:`~cosim.network.simulator.NetworkSimulator`."""
 
     def __init__(self, scale_up: NetworkSimulator, scale_out: NetworkSimulator) -> None:
-        self.networks = (scale_up, scale_out)
+        super().__init__(scale_up, scale_out)
         self._children: tuple[HybridChild, ...] = ()
         self._closed = False
         self._granted = 0
@@ -84,14 +67,6 @@ class HybridNetwork(NetworkSimulator):
         self._groups: dict[int, _SplitGroup] = {}
         self._carriers: dict[tuple[int, bytes, int], tuple[FlowTable, I32]] = {}
         self._shares: dict[tuple[int, str, bool, bytes], Share] = {}
-
-    def parts(self) -> Sequence[NetworkSimulator]:
-        """Both."""
-        return self.networks
-
-    def describe(self) -> Capabilities:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: what both can do."""
-        return capabilities_of(*self.networks)
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`.
@@ -107,16 +82,13 @@ class HybridNetwork(NetworkSimulator):
             raise NetworkError("hybrid: a network is opened once")
         if options:
             raise NetworkError(f"hybrid has no options; got {', '.join(sorted(options))}")
-        scale_up = scale_up_links(topology)
         self._topology = topology
-        self._scale_up = scale_up
-        children = []
-        for network, role, links in zip(self.networks, _ROLES, (scale_up, ~scale_up), strict=True):
-            there, part = network.describe(), part_of(topology, links, role)
-            numbers = np.flatnonzero(links)
-            peeks = can_peek(network)
-            children.append(HybridChild(network, role, numbers, peeks, there.dependent_flows, there.name))
-            network.open(part, seed)
+        there = [network.describe() for network in self.networks]
+        self._open_parts(topology, seed)
+        children = [
+            HybridChild(network, role, can_peek(network), what.dependent_flows, what.name)
+            for network, role, what in zip(self.networks, ROLES, there, strict=True)
+        ]
         if not any(child.peeks for child in children):
             names = " and ".join(child.name for child in children)
             raise NetworkError(f"hybrid: of {names}, one has to say when its next completion comes (peek)")
@@ -152,31 +124,6 @@ class HybridNetwork(NetworkSimulator):
         times = [time for child in self._children if (time := child.peek()) is not None]
         return min(times, default=None)
 
-    def queues(self, links: I64, now_ps: int) -> QueueSample:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: of links of a network that has them."""
-        return queues_of([(child.network, child.links) for child in self._children], links, now_ps)
-
-    def check_queues(self, topology: Topology, links: I64) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: one may keep queues and the other not."""
-        check_queues_of(self.networks, topology, links)
-
-    def rates(self) -> RateSample:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return rates_of(self.networks)
-
-    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: each part is told of its own links."""
-        change_parts([(child.network, child.links) for child in self._children], changes)
-
-    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: of each part that has a control."""
-        tune_parts(self.networks, self.describe().name, values, now_ps)
-
-    @property
-    def takes_paths(self) -> bool:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: both do."""
-        return all(part.takes_paths for part in self.networks)
-
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         return any(child.network.has_work() or not child.outbox.is_empty for child in self._children)
@@ -184,27 +131,10 @@ class HybridNetwork(NetworkSimulator):
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         self._check_open("statistics")
-        parts = []
-        for child in self._children:
-            found, bells = child.network.statistics(), child.bells
-            parts.append(
-                (
-                    replace(
-                        found,
-                        flows_started=found.flows_started - bells,
-                        flows_completed=found.flows_completed - bells,
-                    ),
-                    child.links,
-                )
-            )
-        return merge(parts, self._topology.num_links)
+        return super().statistics()
 
-    def close(self) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self._closed = True
-        with ExitStack() as stack:
-            for network in self.networks:
-                stack.callback(network.close)
+    def _own_flows(self) -> Sequence[int]:
+        return [child.bells for child in self._children]
 
     def _check_open(self, what: str) -> None:
         if not self._children or self._closed:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from math import gcd
 from typing import Any
 
 import numpy as np
 
-from cosim.errors import NetworkError, ScenarioError
+from cosim.errors import ScenarioError
 from cosim.network.flows import F64, I64
 from cosim.network.simulator import (
     Capabilities,
@@ -19,8 +22,10 @@ from cosim.network.simulator import (
 )
 from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
+from cosim.topology.part import part_of
 from cosim.topology.scale_up import scale_up_links
 
+ROLES = "scale-up", "scale-out"
 _SETTINGS = "scale_up", "scale_out"
 
 
@@ -29,88 +34,134 @@ def can_peek(network: NetworkSimulator) -> bool:
     return network.describe().peek and not network.elsewhere
 
 
-def capabilities_of(one: NetworkSimulator, two: NetworkSimulator) -> Capabilities:
-    """What both can do."""
-    first, second = one.describe(), two.describe()
-    return Capabilities(
-        name=f"hybrid of {first.name} and {second.name}",
-        dependent_flows=True,
-        peek=can_peek(one) and can_peek(two),
-        deterministic=first.deterministic and second.deterministic,
-        quantum_ps=gcd(first.quantum_ps, second.quantum_ps),
-        queues=first.queues or second.queues,
-        rates=first.rates and second.rates,
-        live_changes=first.live_changes and second.live_changes,
-        switch_ends=first.switch_ends and second.switch_ends,
-        live_control=first.live_control or second.live_control,
-        link_changes=all(net.elsewhere or what.link_changes for net, what in ((one, first), (two, second))),
-    )
-
-
-def check_queues_of(networks: Sequence[NetworkSimulator], topology: Topology, links: I64) -> None:
-    """Refuse links of one that keeps no queues: of scale-up domains are those of the first.
-
-    Raises
-    ------
-    ScenarioError
-        Says which link, and who carries it.
+class TwoNetworks(NetworkSimulator):
+    """Two networks that carry links of one topology each: those of scale-up domains, and all others. What is
+    asked of it they answer, each of its own links. See :class:`~cosim.network.simulator.NetworkSimulator`.
     """
-    inside = scale_up_links(topology)[links]
-    for name, network, mine in zip(_SETTINGS, networks, (links[inside], links[~inside]), strict=True):
-        there = network.describe()
-        if len(mine) and not there.queues:
-            raise ScenarioError(
-                f"{name} is {there.name}, which keeps no queues over time, and "
-                f"{topology.link_name(int(mine[0]))} is a link of it",
-                hint=f"name links of the other part, or give {name} a network that does: congestion",
-            )
 
+    _topology: Topology
 
-def queues_of(parts: Iterable[tuple[NetworkSimulator, I64]], links: I64, now_ps: int) -> QueueSample:
-    """Of links of a network that has queues; each comes with the whole's numbers of its links."""
-    found = np.zeros((len(QueueSample._fields), len(links)))
-    for network, numbers in parts:
-        mine = np.isin(links, numbers)
-        if mine.any():
-            found[:, mine] = network.queues(np.searchsorted(numbers, links[mine]), now_ps)
-    return QueueSample(*found)
+    def __init__(self, scale_up: NetworkSimulator, scale_out: NetworkSimulator) -> None:
+        super().__init__()
+        self.networks = (scale_up, scale_out)
 
+    def _open_parts(self, topology: Topology, seed: int) -> None:
+        self._scale_up = scale_up_links(topology)
+        masks = (self._scale_up, ~self._scale_up)
+        self._links = [np.flatnonzero(links) for links in masks]
+        """The whole's numbers of each one's links."""
+        for network, role, links in zip(self.networks, ROLES, masks, strict=True):
+            network.open(part_of(topology, links, role), seed)
 
-def change_parts(
-    parts: Iterable[tuple[NetworkSimulator, I64]], changes: Sequence[LinkChange | RouteChange]
-) -> None:
-    """Tell each of what changes of its own links; each comes with the whole's numbers of its links."""
-    for network, numbers in parts:
-        own = {number: at for at, number in enumerate(numbers.tolist())}
-        mine: list[LinkChange | RouteChange] = []
-        for one in changes:
-            if isinstance(one, RouteChange):
-                mine.append(one._replace(dead=tuple(own[link] for link in one.dead if link in own)))
-            elif one.link in own:
-                mine.append(one._replace(link=own[one.link]))
-        if mine:
-            network.change(mine)
+    @abstractmethod
+    def _own_flows(self) -> Sequence[int]:
+        """How many flows each was given that are not the caller's."""
 
+    def parts(self) -> Sequence[NetworkSimulator]:
+        """Both."""
+        return self.networks
 
-def tune_parts(parts: Sequence[NetworkSimulator], name: str, values: Mapping[str, Any], now_ps: int) -> None:
-    """Tune each part that has a control.
+    def describe(self) -> Capabilities:
+        """What both can do."""
+        one, two = self.networks
+        first, second = one.describe(), two.describe()
+        return Capabilities(
+            name=f"hybrid of {first.name} and {second.name}",
+            dependent_flows=True,
+            peek=can_peek(one) and can_peek(two),
+            deterministic=first.deterministic and second.deterministic,
+            quantum_ps=gcd(first.quantum_ps, second.quantum_ps),
+            queues=first.queues or second.queues,
+            rates=first.rates and second.rates,
+            live_changes=first.live_changes and second.live_changes,
+            switch_ends=first.switch_ends and second.switch_ends,
+            live_control=first.live_control or second.live_control,
+            link_changes=all(
+                net.elsewhere or what.link_changes for net, what in ((one, first), (two, second))
+            ),
+        )
 
-    Raises
-    ------
-    NetworkError
-        None has one; or as they say.
-    """
-    having = [part for part in parts if part.describe().live_control]
-    if not having:
-        raise NetworkError(f"{name} has no control whose parameters change while it runs")
-    for part in having:
-        part.tune(values, now_ps)
+    def check_queues(self, topology: Topology, links: I64) -> None:
+        """Refuse links of one that keeps no queues: of scale-up domains are those of the first.
 
+        Raises
+        ------
+        ScenarioError
+            Says which link, and who carries it.
+        """
+        inside = scale_up_links(topology)[links]
+        for name, network, mine in zip(
+            _SETTINGS, self.networks, (links[inside], links[~inside]), strict=True
+        ):
+            there = network.describe()
+            if len(mine) and not there.queues:
+                raise ScenarioError(
+                    f"{name} is {there.name}, which keeps no queues over time, and "
+                    f"{topology.link_name(int(mine[0]))} is a link of it",
+                    hint=f"name links of the other part, or give {name} a network that does: congestion",
+                )
 
-def rates_of(networks: Iterable[NetworkSimulator]) -> RateSample:
-    """Of connections of all of them."""
-    parts = [network.rates() for network in networks]
-    return RateSample(*map(np.concatenate, zip(*parts, strict=True)))
+    def queues(self, links: I64, now_ps: int) -> QueueSample:
+        """Of links of a network that has them."""
+        found = np.zeros((len(QueueSample._fields), len(links)))
+        for network, numbers in zip(self.networks, self._links, strict=True):
+            mine = np.isin(links, numbers)
+            if mine.any():
+                found[:, mine] = network.queues(np.searchsorted(numbers, links[mine]), now_ps)
+        return QueueSample(*found)
+
+    def rates(self) -> RateSample:
+        """Of connections of both."""
+        parts = [network.rates() for network in self.networks]
+        return RateSample(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
+        """Tell each of what changes of its own links."""
+        for network, numbers in zip(self.networks, self._links, strict=True):
+            own = {number: at for at, number in enumerate(numbers.tolist())}
+            mine: list[LinkChange | RouteChange] = []
+            for one in changes:
+                if isinstance(one, RouteChange):
+                    mine.append(one._replace(dead=tuple(own[link] for link in one.dead if link in own)))
+                elif one.link in own:
+                    mine.append(one._replace(link=own[one.link]))
+            if mine:
+                network.change(mine)
+
+    def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
+        """Tune each that has a control.
+
+        Raises
+        ------
+        NetworkError
+            None has one; or as they say.
+        """
+        having = [network for network in self.networks if network.describe().live_control]
+        if not having:
+            super().tune(values, now_ps)
+        for network in having:
+            network.tune(values, now_ps)
+
+    @property
+    def takes_paths(self) -> bool:
+        """Whether both do."""
+        return all(network.takes_paths for network in self.networks)
+
+    def statistics(self) -> NetworkStatistics:
+        """Those of both, without the flows that are not the caller's."""
+        found = []
+        for network, links, own in zip(self.networks, self._links, self._own_flows(), strict=True):
+            one = network.statistics()
+            started, completed = one.flows_started - own, one.flows_completed - own
+            found.append((replace(one, flows_started=started, flows_completed=completed), links))
+        return merge(found, self._topology.num_links)
+
+    def close(self) -> None:
+        """Close both, also where one fails to."""
+        self._closed = True
+        with ExitStack() as stack:
+            for network in self.networks:
+                stack.callback(network.close)
 
 
 def merge(parts: Sequence[tuple[NetworkStatistics, I64]], num_links: int) -> NetworkStatistics:
