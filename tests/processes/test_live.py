@@ -62,6 +62,23 @@ def test_routes_avoid_a_link_at_once_and_come_back(is_served: bool, tmp_path: Pa
             assert way_of(sim, "gpu0", "gpu2") == own
 
 
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_bytes_of_a_link_never_fall_where_a_message_goes_another_way(engine: str) -> None:
+    """1 MB at 10 bytes/ns: 200 kB went by the one spine until 20 us, 800 kB go by the other."""
+    with cosim.open(world(detection="1s"), changes_links=True, engine=engine) as sim:
+        own = way_of(sim, "gpu0", "gpu2")
+        ways = [f"leaf0 -> {spine}" for spine in (own, {"spine0": "spine1", "spine1": "spine0"}[own])]
+        began, before = sim.now, [sim.link(way).sent_bytes for way in ways]
+        sim.transfer("gpu0", "gpu2", "1MB")
+        sim.run(until=began + 20 * US)
+        sim.change(ways[0], avoid=True)
+        seen = []
+        for after in (21, 60, 200):
+            sim.run(until=began + after * US)
+            seen.append([sim.link(way).sent_bytes - sent for way, sent in zip(ways, before, strict=True)])
+    assert seen == [[200_000, 0], [200_000, 0], [200_000, 800_000]]
+
+
 def test_what_is_avoided_stays_so_when_routing_hears_of_a_failure() -> None:
     """A failure that is heard of 40 us later does not bring back a link that is avoided meanwhile."""
     with cosim.open(world(detection="40us"), changes_links=True) as sim:

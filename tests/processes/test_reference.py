@@ -1,32 +1,17 @@
-"""Processes on the reference engine: the kernel's digest, and what a user sees."""
+"""Processes on the reference engine: the kernel's digest, and what a user sees. Random ones: ``worlds``."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
-import simpy
 
 import cosim
 from tests.inputs import ROOT
-from tests.processes.worlds import World
 
-Proc = Generator[simpy.Event, Any, Any]
 RING = {"kind": "ring", "endpoints": 4, "rate": "80Gbps", "latency": "1us"}
-WORK = {"kind": "periodic", "compute": "3us", "size": "10kB", "ranks": 2}
 ENGINES = ("kernel", "reference")
 FILES = ROOT / "docs" / "howto" / "files"
-
-
-@pytest.mark.parametrize(
-    "seed", [*range(4), *[pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40)]]
-)
-def test_a_world_is_the_same_seen_and_cut(seed: int) -> None:
-    world = World(seed)
-    right = world.run()
-    assert world.run(engine="reference") == right
-    assert world.run(engine="reference", cut=True, release="engine") == right
 
 
 @pytest.mark.parametrize(
@@ -46,7 +31,7 @@ def test_a_scenario_has_the_digest_of_the_kernel(scenario: Any) -> None:
     found = [cosim.run(scenario, engine=engine) for engine in ENGINES]
     one, other = (run.records for run in found)
     assert one.digest == other.digest
-    assert one.jobs == other.jobs or [job.name for job in one.jobs] == [job.name for job in other.jobs]
+    assert [job.name for job in one.jobs] == [job.name for job in other.jobs]
     assert [job.iteration_mean_ps for job in found[0].summary.jobs] == [
         job.iteration_mean_ps for job in found[1].summary.jobs
     ]

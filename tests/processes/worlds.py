@@ -1,8 +1,8 @@
 """Random worlds of processes that change their links: one digest, however they are run.
 
 ``python -m tests.processes.worlds [COUNT] [--first SEED] [--kills EVERY]`` runs as many, each in this
-process, cut anywhere, with ``release: engine``, and served; every so many with a server that is killed at two
-moments.
+process, cut anywhere, with ``release: engine``, on the reference engine, and served; every so many with a
+server that is killed at two moments.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def differences(seed: int, served: Served | None, *, killed: bool) -> Iterator[s
         ways["cut"] = lambda: world.run(cut=True)
         ways["engine"] = lambda: world.run(release="engine")
         ways["reference"] = lambda: world.run(engine="reference")
-        ways["reference, cut"] = lambda: world.run(engine="reference", cut=True)
+        ways["reference, cut, engine"] = lambda: world.run(engine="reference", cut=True, release="engine")
         ways["served"] = lambda: world.run(elsewhere)
         ways["served, cut, engine"] = lambda: world.run(elsewhere, cut=True, release="engine")
     if killed and isinstance(world.network, str):

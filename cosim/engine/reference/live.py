@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 class LiveReference(ReferenceReplay):
     """See :class:`~cosim.engine.live.LiveReplay`."""
 
-    clock: Clock
-
     def __init__(self, *given: Any, **more: Any) -> None:
         self.driver = ReferenceDriver(self)
         self._most: dict[int, int] = {}
@@ -80,12 +78,7 @@ class LiveReference(ReferenceReplay):
 
     def is_idle(self) -> bool:
         """Whether nothing is to come of which the time is known."""
-        return self.outbox_is_empty and self.clock.has_only(PROCESS)
-
-    @property
-    def outbox_is_empty(self) -> bool:
-        """Whether the network knows of all that was given."""
-        return self.clock.outbox.is_empty
+        return self.clock.outbox.is_empty and self.clock.has_only(PROCESS)
 
     def waits_for(self, number: int, rank: int) -> list[Waiting]:
         """What a rank has under way, by when it began."""
