@@ -44,7 +44,6 @@ from typer.core import TyperGroup
 from cosim.cli.interrupts import is_of_an_interrupt, keep_when_ended, say_sudden_end
 from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
-from cosim.files.reads import reading
 
 _TASKS = {
     "Simulate": "new run search topology topoopt",
@@ -168,6 +167,8 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
+    from cosim.files.reads import reading
+
     context.with_resource(reading())  # what a command reads, it never replaces
 
 

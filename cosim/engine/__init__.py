@@ -18,8 +18,6 @@
 ``records``              what is written down, and how far a run is
 ``accesses``             accesses to memory nodes, as flows: a request and the bytes back, or the bytes and
                          an acknowledgement
-``held_signals``         interrupts wait while something is done that must not stop half way, as rows are
-                         written down
 ``prepared``             runs that begin in one state, each on a copy of it in the kernel (``prepared.c``)
 ``ports``                ends of messages of ranks: who is at the other end, where both meet, and what is
                          sent

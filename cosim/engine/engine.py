@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -13,7 +17,6 @@ from numpy.typing import NDArray
 from cosim.engine.columns import NONE, EngineColumns, place
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.groups import BoundTable, Groups
-from cosim.engine.held_signals import held_signals
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob
 from cosim.engine.tables import Tables
@@ -27,11 +30,34 @@ from cosim.units import NEVER, TOO_LATE, format_size
 from cosim.workload.draws import MILLION, scaled
 from cosim.workload.program import Operation
 
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FEWEST_TURNS, _FIRST_TURNS, _MOST_TURNS = 1 << 4, 1 << 12, 1 << 22
 """Turns of the loop and the network's between two stops: as many as take _PAUSE_S, about."""
 _PAUSE_S = 0.05
 _NO_FLOWS = flat_table([], [], [])
 _NOW, _GRANTED, _HOLD, _TOLD = map(place, ("now", "granted", "hold", "num_told"))
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Handle signals at the end, the last one of them: for what must not stop half way, as rows written."""
+    if threading.current_thread() is not threading.main_thread():  # signals are handled in that one only
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    ours = [number for number, handler in before.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, before[number])
+        if came:
+            handler = before[signal.Signals(came[-1][0])]
+            assert callable(handler)
+            handler(*came[-1])
 
 
 class Asked(NamedTuple):

@@ -23,12 +23,10 @@ from cosim.engine.columns import NONE
 from cosim.engine.driven import DrivenJob, IssuedPrograms, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.live import MetCollective, Told
 from cosim.engine.operation_log import OperationLog, evenly
 from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
-from cosim.engine.under_way import Waiting, under_way
 from cosim.errors import SimulationError, StallError
 from cosim.network.changes import MOST_IN_VAIN
 from cosim.network.flows import I64
@@ -40,9 +38,11 @@ from cosim.workload.program import OpKind
 
 if TYPE_CHECKING:
     from cosim.engine.directing import Directing, Director, JobOrder
+    from cosim.engine.live import MetCollective, Told
     from cosim.engine.records import ProgressInfo
     from cosim.engine.releasing import ReleasingNetwork
     from cosim.engine.series import SeriesLog, Watched
+    from cosim.engine.under_way import Waiting
 
 Release = Literal["network", "engine"]
 """Who starts flows whose dependencies resolve."""
@@ -294,6 +294,8 @@ class Replay:
         comm = engine.groups.comms[int(row["comm"])]
         plan = engine.groups.planned[int(row["plan"])].plan
         _, operation = engine.numbered(int(row["rank"]), int(row["op"]))
+        from cosim.engine.live import MetCollective
+
         return MetCollective(operation, plan, comm.job, int(row["iteration"]), comm.group)
 
     def count_carried(self, met: int, messages: int) -> None:
@@ -314,6 +316,8 @@ class Replay:
 
     def waits_for(self, number: int, rank: int) -> list[Waiting]:
         """What a rank of a job with programs has under way, by when it began."""
+        from cosim.engine.under_way import under_way
+
         return under_way(self._engine, number, rank)
 
     def issued(self, number: int, rank: int) -> int:

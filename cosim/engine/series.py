@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.engine.held_signals import held_signals
+from cosim.engine.engine import held_signals
 from cosim.engine.records import I64, Series
 from cosim.network.simulator import NetworkSimulator, QueueSample
 from cosim.units import NEVER

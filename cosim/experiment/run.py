@@ -233,9 +233,8 @@ def run(
         raise InputError("give a scenario or a sweep, or resume with the folder of a run that broke off")
     else:
         scenario_or_sweep = read_source(source, set)
-        from cosim.experiment.executors.contract import read_executor
-
         if not isinstance(scenario_or_sweep, Scenario):
+            from cosim.experiment.executors.contract import read_executor
             from cosim.experiment.trials import run_sweep
 
             _refuse("a sweep", given, given.keys() - {"networks", "vary", "engine", *_BESIDE} | {"figure"})
@@ -253,6 +252,7 @@ def run(
                 )
         scenario = scenario_or_sweep
         if networks is not None:
+            from cosim.experiment.executors.contract import read_executor
             from cosim.experiment.networks import run_networks
 
             _refuse(

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location
-from cosim.files.folder import MANIFEST, SWAP
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _YOUNG_NS = 2 * 10**9
@@ -88,6 +87,7 @@ class Reads:
         return any(max(about.st_mtime, about.st_ctime) > time_s for about in found)
 
     def _files(self) -> set[Path]:
+        from cosim.files.folder import MANIFEST, SWAP
 
         files = {_absolute(path) for path in self.opened} - {_absolute(path) for path in self.own}
         ours = {path for path in files if path.suffix in _CACHES or path.name in (MANIFEST, SWAP)}

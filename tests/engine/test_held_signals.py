@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cosim.engine.held_signals import held_signals
+from cosim.engine.engine import held_signals
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import cosim.engine.replay as module
-from cosim.engine import columns, operation_log
+from cosim.engine import columns, spilled_column
 from cosim.engine.records import JobInfo, ProgressInfo
 from cosim.engine.spilled_column import SpilledColumn
 from cosim.network.aware import CongestionAwareNetwork
@@ -138,7 +138,7 @@ def test_a_signal_while_operations_are_written_down_keeps_whole_rows(
 ) -> None:
     monkeypatch.setattr(columns, "_MOST_LOGGED", 16)
     whole = run(RING, some_iterations(50))
-    monkeypatch.setattr(operation_log, "SpilledColumn", InterruptedColumn)
+    monkeypatch.setattr(spilled_column, "SpilledColumn", InterruptedColumn)
     monkeypatch.setattr(InterruptedColumn, "left", after)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

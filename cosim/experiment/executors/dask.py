@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from cosim.engine.held_signals import held_signals
+from cosim.engine.engine import held_signals
 from cosim.errors import InputError, LaunchError, SimulationError, install_extra
 from cosim.experiment.executors.call import RunCall, RunResult
 from cosim.experiment.executors.contract import Executor
