@@ -44,7 +44,7 @@ def engine_for(asked: str | None) -> EngineName:
 @cache
 def _say_why(why: str) -> None:
     """Once: a sweep runs many."""
-    _log.warning("%s; meanwhile the reference engine runs: the same results, but slowly", why)
+    _log.warning("%s; the reference engine runs meanwhile: the same results, but slowly", why)
 
 
 def plain(scenario: Scenario, network: NetworkSimulator, topology: Topology) -> NetworkSimulator:

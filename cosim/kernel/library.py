@@ -52,11 +52,11 @@ class KernelLibrary:
         return made
 
     def why_not(self) -> str | None:
-        """Why it can't be used, how to build it, and what runs meanwhile, in a line; None: it can."""
+        """Why it can't be used, and how to build it, in a line; None: it can."""
         try:
             self.load()
         except KernelLibraryError as error:
-            return f"{error}; the reference engine runs meanwhile, slowly"
+            return str(error)
         return None
 
     def load(self) -> ctypes.CDLL:

@@ -7,6 +7,7 @@
 ``config``              the ``collectives:`` section; ``costs``: what algorithms need of it
 ``planner``             collectives in, plans out, cached; ``plan``, ``hierarchical``: chunks by dimension
 ``prove``               replays a template on data; ``happens_before``: races; ``proof``: said in words
+``plain_replay``        the same replay without the kernel
 ``assemble``            putting a template together from blocks of rows, without a Python object for each
                         message
 ``bruck``               bruck's all-gather: ceil(log2 N) steps for any number of ranks

@@ -198,6 +198,8 @@ class _ChunkState:
             watch_chunk=watch[1],
             writer=-1,
         )
+        if kernel.why_not() is not None:
+            return self._run_plainly(replay, lazy, tell)
         if self.tag is not None:
             replay.put(tag=self.tag)
         if not lazy:
@@ -212,6 +214,16 @@ class _ChunkState:
         if fault != kernel.DONE:
             tell.refuse_flow(fault, replay.flow, replay.dependency)
         return int(replay.writer)
+
+    def _run_plainly(self, replay: _ChunkReplay, lazy: bool, tell: FlowNames) -> int:
+        from cosim.pattern.plain_replay import PlainReplay
+
+        plain = PlainReplay(replay, self.tag)
+        if not lazy:
+            plain.early()
+        elif (fault := plain.late()) != kernel.DONE:
+            tell.refuse_flow(fault, plain.flow, plain.dependency)
+        return plain.writer
 
     def first_wrong(self) -> tuple[int, int] | None:
         """The first (rank, chunk) that isn't as promised."""

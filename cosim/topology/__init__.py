@@ -6,6 +6,7 @@
 ``explicit``     graphs from YAML and from networkx
 ``scale_up``, ``part``   scale-up domains; some links as a topology of their own
 ``routing``      shortest and ECMP over ``hop_tables``; dimension-ordered is in ``grid``
+``plain_paths``  the same paths without the kernel
 ``contract``     what a scenario can name: ``TopologySpec`` and ``RoutingSpec``; ``routings``: those there are
 ``builder``      nodes by name, links by the array, a routed topology
 

@@ -86,6 +86,8 @@ class _TableRouting(Paths):
     def _find(
         self, topology: Topology, tables: HopTables, src: I32, dst: I32, channel: I32
     ) -> tuple[I64, I32]:
+        if kernel.why_not() is not None:
+            return self._find_plainly(topology, tables, src, dst, channel)
         root = tables.root_of[dst]
         if tables.has(root):
             return self._walk(topology, tables, src, dst, channel)
@@ -109,6 +111,16 @@ class _TableRouting(Paths):
             out[np.arange(len(links)) + shift] = links
         return total, out
 
+    def _find_plainly(
+        self, topology: Topology, tables: HopTables, src: I32, dst: I32, channel: I32
+    ) -> tuple[I64, I32]:
+        from cosim.topology.plain_paths import find_paths
+
+        found = find_paths(tables, src, dst, channel, *self._way)
+        if isinstance(found, int):
+            raise unreachable(topology, int(src[found]), int(dst[found]), self.endpoints_forward)
+        return found
+
     def _walk(
         self, topology: Topology, tables: HopTables, src: I32, dst: I32, channel: I32
     ) -> tuple[I64, I32]:
@@ -127,6 +139,13 @@ class _TableRouting(Paths):
         """See :class:`~cosim.topology.graph.Paths`."""
         src, dst, _ = check_endpoints(topology, src, dst, dst)
         tables = self._tables(topology)
+        if kernel.why_not() is not None:
+            from cosim.topology.plain_paths import find_equal_paths
+
+            paths = find_equal_paths(tables, src, dst, most)
+            if isinstance(paths, int):
+                raise unreachable(topology, int(src[paths]), int(dst[paths]), self.endpoints_forward)
+            return paths
         root = tables.root_of[dst]
         counts, sizes, found = np.zeros(len(src), np.int64), [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         order = []

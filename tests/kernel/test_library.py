@@ -1,4 +1,4 @@
-"""A shared object that can't be used is refused in a line: why, how to build it, what runs meanwhile."""
+"""A shared object that can't be used is refused in a line: why, and how to build it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ def _refusal() -> str:
     why = KernelLibrary().why_not()
     assert why is not None
     assert "\n" not in why
-    assert why.endswith("; the reference engine runs meanwhile, slowly")
     with pytest.raises(KernelLibraryError) as refused:
         KernelLibrary().load()
-    assert why.startswith(str(refused.value))
+    assert why == str(refused.value)
     return why
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import AlgorithmError
+from cosim.kernel.library import KernelLibrary
 from cosim.pattern.contract import Algorithm
 from cosim.pattern.costs import Costs
 from cosim.pattern.direct import Direct
@@ -385,3 +386,37 @@ def test_what_scratch_holds_at_first_is_no_zero() -> None:
     assert "rank 0 ends with a wrong chunk 0" in refused(
         changed(template, action=np.where(sends, 0, template.action).astype(np.int8))
     )
+
+
+@given(
+    which=st.sampled_from(ALGORITHMS),
+    num_ranks=st.sampled_from((4, 8)),
+    mutate=st.sampled_from(MUTATIONS),
+    pick=st.integers(0, 10**6),
+)
+@example(which=(RingAlgorithm(), Collective.ALL_GATHER), num_ranks=65, mutate=swap_action, pick=3)
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_without_a_kernel_the_same_is_said_of_a_mutant(
+    which: tuple[Algorithm, Collective],
+    num_ranks: int,
+    mutate: Callable[[Template, int], Template],
+    pick: int,
+) -> None:
+    if which[0].power_of_two and num_ranks & (num_ranks - 1):
+        num_ranks = 16
+    template = built(*which, num_ranks)
+    rows = data_rows(template)
+    for one in (template, mutate(template, int(rows[pick % len(rows)])) if len(rows) else template):
+        with pytest.MonkeyPatch.context() as patch:
+            by_kernel = said(one)
+            patch.setattr(KernelLibrary, "why_not", lambda _: "there is none")
+            assert said(one) == by_kernel
+
+
+def said(template: Template) -> str:
+    """Why a template is refused; nothing: it is proved."""
+    try:
+        prove(template)
+    except AlgorithmError as error:
+        return str(error)
+    return ""

@@ -92,6 +92,16 @@ static inline int64_t cost_from(const struct hop_tables *t, int64_t node, int64_
   return left;
 }
 
+/* What all of a way costs; a source that doesn't forward has no distance of its own. */
+static int64_t cost_of_way(const struct hop_tables *t, int64_t src, int64_t goal, const int32_t *row) {
+  int64_t best = cost_from(t, src, goal, row);
+  for (int64_t k = t->out_ptr[src]; k < t->out_ptr[src + 1]; k++) {
+    int64_t link = t->out_link[k];
+    best = least(best, t->cost[link] + cost_from(t, t->link_dst[link], goal, row));
+  }
+  return best;
+}
+
 /* How many links out of a node are on a cheapest way to a goal: into `found`, by number. */
 static int64_t cheapest_links(const struct hop_tables *t, int64_t node, int64_t goal, int32_t *found) {
   const int32_t *row = &t->rows[most(t->row_of[t->root_of[goal]], 0) * t->rows_cols];
@@ -231,7 +241,7 @@ static int64_t choose_way(const struct hop_tables *t, struct traveller *who, int
     bool hashed = who->choice == HASHED_WAY;
     who->nic = hashed ? hashed_way(mix(who->pair), node, ways) : choose_switch_way(who, node, ways);
     if (who->choice != WAY_BY_CHANNEL) who->nic = (who->nic + who->channel) % ways;
-    who->cost = cost_from(t, src, goal, row);
+    who->cost = cost_of_way(t, src, goal, row);
     return who->nic;
   }
   if (who->nic == NONE) return choose_switch_way(who, node, ways);
