@@ -26,7 +26,7 @@ def find_paths(
     tables: HopTables, src: I32, dst: I32, channel: I32, choice: int, seed: int
 ) -> tuple[I64, I32] | int:
     """Links of a path for each flow, as ptr and links; or the number of the first without one."""
-    graph, found, hops = _Graph(tables), [], [0]
+    graph, found, hops = _CheapestWays(tables), [], [0]
     for k, (one, goal, row) in enumerate(zip(src.tolist(), dst.tolist(), channel.tolist(), strict=True)):
         who = _Traveller.of(tables, one, goal, row, choice, seed)
         links = graph.follow(one, goal, who)
@@ -39,7 +39,7 @@ def find_paths(
 
 def find_equal_paths(tables: HopTables, src: I32, dst: I32, most: int) -> tuple[I64, I64, I32] | int:
     """No more than ``most`` cheapest paths of each pair: how many, ptr and links; or a pair without one."""
-    graph = _Graph(tables)
+    graph = _CheapestWays(tables)
     counts, paths = [], []
     for pair, (one, goal) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
         found = graph.equal_paths(one, goal, most)
@@ -51,7 +51,7 @@ def find_equal_paths(tables: HopTables, src: I32, dst: I32, most: int) -> tuple[
     return np.array(counts, np.int64), ptr, np.array([link for path in paths for link in path], np.int32)
 
 
-class _Graph:
+class _CheapestWays:
     """A topology's links, and distances to the goals that were asked for."""
 
     def __init__(self, tables: HopTables) -> None:
