@@ -47,8 +47,9 @@ def fit(
     from cosim.experiment.fit_gpu import fit as fitted_to
     from cosim.experiment.fit_gpu import fitted_table
     from cosim.experiment.measured_jobs import MeasuredIteration, MeasuredJob, read_jobs, seconds_of
+    from cosim.files.whole import keep_others
     from cosim.formats.pytorch.kernel_times import read_iteration
-    from cosim.gpu.calibrate import write_table
+    from cosim.gpu.calibrate import TABLE_HEAD, write_table
 
     if nccl_tests:
         if scenario is None or measured or kineto or table:
@@ -59,6 +60,7 @@ def fit(
         return
     if (table is None) == (scenario is None or (measured is None and kineto is None)):
         raise InputError("give a scenario and --measured TIME or --kineto TRACE, or --table CSV")
+    keep_others(out, TABLE_HEAD, "table")
     jobs = read_jobs(table, read_iteration) if table is not None else []
     if scenario is not None:
         iteration = MeasuredIteration(0.0) if kineto is None else read_iteration(kineto)

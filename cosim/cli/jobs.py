@@ -41,6 +41,7 @@ def profile(
     quiet: options.Quiet = False,
 ) -> None:
     """Profile a training script without a GPU: one iteration becomes a workload of any number of ranks."""
+    from cosim.files.whole import keep_others
     from cosim.profiler import file
     from cosim.profiler.launch import ProfileRequest
     from cosim.profiler.profile_page import tell
@@ -48,6 +49,7 @@ def profile(
 
     note([script], Path())  # by processes of the script's
     keep_read(out)
+    keep_others(out, "cosim_profile:", "profile")
     request = ProfileRequest(
         script,
         tuple(arguments or ()),
@@ -90,11 +92,13 @@ def calibrate(
     ] = "1GiB",
 ) -> None:
     """Measure this machine's GPUs and collectives; scenarios name it `gpu: {kind: table, path: FILE}`."""
+    from cosim.files.whole import keep_others
+    from cosim.gpu.calibrate import TABLE_HEAD, write_table
     from cosim.gpu.calibrate import calibrate as measure
-    from cosim.gpu.calibrate import write_table
     from cosim.gpu.measured_kernels import number_type
     from cosim.units import parse_size
 
+    keep_others(out, TABLE_HEAD, "table")
     found = measure(
         device, number_type(dtype), largest=largest, ranks=ranks, largest_message=parse_size(largest_message)
     )

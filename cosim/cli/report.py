@@ -28,11 +28,13 @@ def report(
     shown: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
     """Write a run as one HTML file without a network: answer, timeline, critical path, fabric."""
+    from cosim.files.whole import keep_others
     from cosim.results.report.document import report as report_of
     from cosim.results.report.document import sweep_report
     from cosim.results.report.sweep_data import TRIALS, load_sweep
     from cosim.results.stored_run import load_run
 
+    keep_others(out, 'name="generator" content="cosim"', "page")
     if (first / TRIALS).is_file():
         if second is not None:
             raise InputError(

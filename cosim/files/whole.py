@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cosim.files.reads import keep_read
+from cosim.errors import InputError, Location
+from cosim.files.reads import head_of, keep_read
 
 _PART = ".cosim-part-"
 _LEFT_S = 3600.0
@@ -40,3 +41,25 @@ def whole_file(path: Path) -> Iterator[Path]:
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def keep_others(path: Path, sign: str, what: str) -> None:
+    """See that a file to be written replaces only what cosim wrote, with the ``sign`` at its head.
+
+    Raises
+    ------
+    InputError
+        There is another file; ``what`` names the kind that would be replaced.
+    """
+    try:
+        if not path.is_file():
+            return
+        head = head_of(path, 4096)
+    except OSError:
+        return  # who writes says so
+    if head and sign.encode() not in head:
+        raise InputError(
+            f"is there already, and is no {what} that cosim wrote",
+            location=Location(str(path)),
+            hint="name another file with -o, or remove it",
+        )

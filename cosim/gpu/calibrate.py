@@ -185,6 +185,9 @@ def table_of(gpu: Gpu, provenance: dict[str, str], measurements: Sequence[Measur
     }
 
 
+TABLE_HEAD = "# A GPU as cosim measured or fitted it; `gpu: {kind: table, path: ...}` reads it."
+
+
 def write_table(path: Path, table: dict[str, Any]) -> None:
     """Write a table as YAML.
 
@@ -193,7 +196,7 @@ def write_table(path: Path, table: dict[str, Any]) -> None:
     InputError
         It can't be written.
     """
-    write_text(path, yaml.safe_dump(table, sort_keys=False))
+    write_text(path, f"{TABLE_HEAD}\n{yaml.safe_dump(table, sort_keys=False)}")
 
 
 def _search(own: Sequence[Measurement], gpu: Gpu, dtype: DType, names: tuple[str, ...]) -> Gpu:
