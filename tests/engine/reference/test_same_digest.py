@@ -210,7 +210,7 @@ def test_without_a_kernel_the_reference_runs_and_one_line_says_so(
         assert cosim.run(PAIR.replace("NETWORK", "fair_share")).digest == expected
     assert caplog.messages == [
         "the kernel can't be loaded: no such file; "
-        "meanwhile the reference engine runs: the same results, but slowly"
+        "the reference engine runs meanwhile: the same results, but slowly"
     ]
     for network, name in (
         ("{model: congestion, control: dctcp}", "congestion"),
