@@ -22,7 +22,7 @@ from cosim.workload.table import OperationTable
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Of a job: ``open`` iterations at once, in ``count`` slots."""
+    """A job has ``open`` iterations at once, in ``count`` slots."""
 
     open: int
     count: int

@@ -173,8 +173,8 @@ def idle_uplinks(records: Records) -> Iterator[Doubt]:
 
 
 def too_fast(scenario: Scenario, planner: Planner, records: Records) -> list[Doubt]:
-    """Of those whose data was not checked: a bus bandwidth beyond what any endpoint's links send, with its
-    place. What is proved can't have one, on a network that shares links.
+    """A bus bandwidth beyond what any endpoint's links send, with its place, of a collective whose data was
+    not checked. What is proved can't have one, on a network that shares links.
     """
     if not planner.unchecked:
         return []

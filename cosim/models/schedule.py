@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Part = Literal["whole", "inputs", "weights"]
-"""Of a backward pass: all of it, gradients of what came in, or those of the weights."""
+"""What a backward pass computes: all of it, gradients of what came in, or those of the weights."""
 
 
 @dataclass(frozen=True, slots=True)

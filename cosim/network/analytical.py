@@ -124,10 +124,6 @@ class AnalyticalNetwork(CompiledNetwork):
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return self._legs if self._is_changing else self._plain
 
-    @property
-    def _drains(self) -> DrainHeap | None:
-        return self._legs.drains if self._is_changing else None
-
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         if super().has_work() or not self._is_changing:

@@ -319,18 +319,14 @@ class CompiledNetwork(NetworkSimulator):
         """Earliest time at which something is left to do after a loop that stopped early, else NEVER."""
         state = self.core.state[0]
         # A grant is closed for completions, so it has to end before a drain that was not taken yet.
-        drain = None if self._drains is None else self._drains.next_ps()
+        drains: DrainHeap | None = getattr(self.columns, "drains", None)  # of models where flows drain
+        drain = None if drains is None else drains.next_ps()
         before = NEVER if drain is None else drain - 1
         # A loop that didn't stop to report has done all up to the horizon.
         if int(state["num_pending"]) < int(state["report_at"]):
             return before
         calendar = self.core.calendar
         return min(before, int(calendar.heap[0]["time"])) if calendar.state["num_instants"][0] else before
-
-    @property
-    def _drains(self) -> DrainHeap | None:
-        """When flows drain, in models where they do."""
-        return None
 
     def _report(self, grant: int) -> Completions:
         found = self._reported

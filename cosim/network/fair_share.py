@@ -157,11 +157,6 @@ class FairShareNetwork(CompiledNetwork):
         else:
             self._balancing.answer(what)
 
-    @property
-    def _drains(self) -> DrainHeap:
-        found: DrainHeap = self._fluid.drains
-        return found
-
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         counts = self._fluid.counts[0]

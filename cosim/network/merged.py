@@ -102,7 +102,7 @@ class TwoNetworks(NetworkSimulator):
                 )
 
     def queues(self, links: I64, now_ps: int) -> QueueSample:
-        """Of links of a network that has them."""
+        """Queues of links, from the network that has the link."""
         found = np.zeros((len(QueueSample._fields), len(links)))
         for network, numbers in zip(self.networks, self._links, strict=True):
             mine = np.isin(links, numbers)
@@ -111,7 +111,7 @@ class TwoNetworks(NetworkSimulator):
         return QueueSample(*found)
 
     def rates(self) -> RateSample:
-        """Of connections of both."""
+        """Rates of both networks' connections."""
         parts = [network.rates() for network in self.networks]
         return RateSample(*map(np.concatenate, zip(*parts, strict=True)))
 

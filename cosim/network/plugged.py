@@ -56,10 +56,8 @@ def address_of_kernel(owner: type) -> int:
     value: Any = getattr(owner, "kernel", None)
     if value is None:
         return 0
-    if isinstance(value, str):
-        return _named(owner, value, Path(value).stem)
-    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, str) for each in value):
-        return _named(owner, *value)
+    if (names := _names(value)) is not None:
+        return _named(owner, *names)
     address = pointed_at(value)
     if not address:
         what = f"{value!r}, which is no function of C"
@@ -69,24 +67,33 @@ def address_of_kernel(owner: type) -> int:
     return address
 
 
-def library_of_kernel(owner: type) -> tuple[Path, str]:
-    """The shared object that has the ``kernel`` of a class, and the function's name in it.
+def library_of_kernel(owner: type) -> tuple[Path, str] | None:
+    """The shared object that has the ``kernel`` of a class, and the function's name in it, for a program that
+    loads it; None: the kernel is no C file.
 
     Raises
     ------
     NetworkError
-        It is no C file, which another program could load; or it is not there, or doesn't compile.
+        The file is not there.
+    InputError
+        It doesn't compile, with the compiler's first error.
     """
-    value: Any = getattr(owner, "kernel", None)
-    file, function = (value, Path(value).stem) if isinstance(value, str) else value or ("", "")
-    if not (isinstance(file, str) and file.endswith(".c")):
-        raise NetworkError(
-            f"{owner.__name__}.kernel is no C file: another simulator runs a control of one's own where it "
-            "is one, kernel = 'my.c'"
-        )
+    names = _names(getattr(owner, "kernel", None))
+    if names is None or not names[0].endswith(".c"):
+        return None
     from cosim.kernel import plugin
 
+    file, function = names
     return plugin.library(_file_of(owner, file), function), function
+
+
+def _names(value: Any) -> tuple[str, str] | None:
+    """File or built-in function, and function, of a ``kernel`` that is named; None: it is something else."""
+    if isinstance(value, str):
+        return value, Path(value).stem
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, str) for each in value):
+        return value
+    return None
 
 
 def _named(owner: type, file: str, function: str) -> int:

@@ -39,7 +39,7 @@ _TREE_REACHES = {
 }
 """Tenths of its rate that a tree reaches, by powers of two from 64 B (``treeCorrectionFactor``)."""
 _PAT_BASE_US, _PAT_STEP_US, _PAT_RANK_US, _PAT_RATIO = 8.0, 14.0 / 3.5, 2.8, 0.75
-"""Of PAT (NCCL 2.23 and later): ``baseLat``, a step of the network's, each rank's, part of the rate."""
+"""PAT's (NCCL 2.23 and later): ``baseLat``, a step of the network's, each rank's, part of the rate."""
 _NVLS_INSIDE_US, _NVLS_STEP_US = 25.0, 20.9
 """``hwLat`` of an NVLS tree (NCCL 2.27 and later): of NVLink, of a network."""
 _PLATEAU = 1.4
@@ -225,13 +225,13 @@ def nvls_tree_us(size_bytes: int, links: Links, kind: Generation) -> float:
 
 
 LEAST_CHUNK = 32 << 10
-"""Of a tree's by LL128, bytes."""
+"""A tree's least chunk by LL128, bytes."""
 IN_FLIGHT = 8
 """``NCCL_STEPS``: chunks of a connection that are under way at most."""
 NVLS_CHANNELS = 16
 """``NVLS_NCHANNELS_SM90``; each has a chunk of every head under way."""
 _RACK_CHANNELS = 24
-"""Of Blackwell in one domain (``NVLS_NCHANNELS_SM100_NVL``)."""
+"""Blackwell's channels in one domain (``NVLS_NCHANNELS_SM100_NVL``)."""
 _MOST = 128 << 10
 """``NVLS_CHUNKSIZE``."""
 

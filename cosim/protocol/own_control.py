@@ -56,15 +56,13 @@ class OwnControl(RemoteNetwork):
         mtu: int,
         name: str,
     ) -> None:
-        kernel = getattr(control, "kernel", None)
-        is_c = isinstance(kernel, tuple) or (isinstance(kernel, str) and kernel.endswith(".c"))
-        self._asked = None if is_c else ControlSocket(control)
-        if self._asked is None:
-            library, function = library_of_kernel(type(control))
-            names = []
-        else:
-            library, function = plugin.library(Path(__file__).with_name("ask.c"), "ask"), "ask"
+        compiled, names = library_of_kernel(type(control)), []
+        self._asked = None
+        if compiled is None:
+            self._asked = ControlSocket(control)
+            compiled = plugin.library(Path(__file__).with_name("ask.c"), "ask"), "ask"
             names = [f"COSIM_ASKED={self._asked.name}"]
+        library, function = compiled
         # The server loads files of this folder and no others.
         whole = ("env", f"COSIM_CONTROLS={library.parent}", *names, *command)
         options = {

@@ -89,8 +89,8 @@ def lanes(start_ps: I64, end_ps: I64) -> I64:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Of the time in which any job communicates, the part in which several do: in the first quarter of the
-    time in which several run, and in its last.
+    """How much of the time in which any job communicates several do: in the first quarter of the time in
+    which several run, and in its last.
     """
 
     first_quarter: float

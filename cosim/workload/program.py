@@ -30,7 +30,7 @@ from cosim.workload.table import OperationTable, table_of
 
 @dataclass(frozen=True)
 class IterationWork:
-    """Of all ranks together, but for the memory.
+    """What all ranks do together; memory is the fullest one's.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ PREFILL = "prefill"
 
 @dataclass(frozen=True)
 class RequestWork:
-    """Of an iteration that answers and doesn't train: ``sequences`` at once, of all ranks, with ``tokens`` in
+    """What an iteration answers that doesn't train: ``sequences`` at once, of all ranks, with ``tokens`` in
     all, the longest of ``longest``. What comes before the first token is of phase ``prefill``.
     """
 

@@ -10,12 +10,13 @@ from simpy.events import Event
 from cosim.engine.directing import JobOrder
 from cosim.engine.driven import DrivenJob
 from cosim.engine.live import MetCollective, Told
+from cosim.engine.operation_log import evenly
 from cosim.engine.programs import ReadyJob, check_job
 from cosim.engine.records import JobInfo
 from cosim.engine.reference.clock import JOINING, PROCESS, TELLING, Clock
 from cosim.engine.reference.driven import DrivenRank, ReferenceDriver, growing_program
 from cosim.engine.reference.ranks import Rank
-from cosim.engine.reference.replay import ReferenceReplay, evenly, num_operations
+from cosim.engine.reference.replay import ReferenceReplay, num_operations
 from cosim.engine.reference.traffic import iteration_bytes
 from cosim.engine.under_way import Waiting
 from cosim.network.simulator import NetworkSimulator

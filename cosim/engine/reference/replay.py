@@ -12,6 +12,7 @@ import numpy as np
 from simpy.events import Event, Process
 
 from cosim.engine.accesses import access_table
+from cosim.engine.operation_log import evenly
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob, ReadyProgram, ready_job
 from cosim.engine.records import I64, JobInfo, MemoryNodes, ProgressInfo, Records
@@ -349,12 +350,3 @@ def num_operations(info: JobInfo) -> int:
     """How many operations all ranks of a job have, over all iterations."""
     lengths = np.diff(info.workload.table.first)
     return int(lengths[info.workload.program_of].sum()) * info.iterations
-
-
-def evenly(world: int, count: int | None) -> I64:
-    """``count`` of a job's ranks, evenly spread from rank 0 on; all of them where there are no more, or
-    None.
-    """
-    if count is None or count >= world:
-        return np.arange(world, dtype=np.int64)
-    return np.arange(count, dtype=np.int64) * world // count

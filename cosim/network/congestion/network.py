@@ -377,11 +377,6 @@ class CongestionNetwork(CompiledNetwork):
         names = self._topology.node_names
         return f"the connection of job {job} from {names[src]} to {names[dst]}"
 
-    @property
-    def _drains(self) -> DrainHeap:
-        found: DrainHeap = self._fluid.drains
-        return found
-
     def _emptied_ps(self) -> int:
         """When all queues are empty, where nothing sends any more. A grant may end long after it, and links
         that were counted up to there would have bins of centuries.

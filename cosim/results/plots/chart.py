@@ -78,8 +78,9 @@ class LineChart:
 
     @property
     def scales(self) -> dict[str, Any]:
-        """Of logarithmic axes, as matplotlib's ``axes.set`` takes them; marks are at powers of ten, and at 2
-        and 5 between few.
+        """Scales of logarithmic axes, as matplotlib's ``axes.set`` takes them.
+
+        Marks are at powers of ten, and at 2 and 5 between few.
         """
         found: dict[str, Any] = {}
         for name, axis in (("x", self.x), ("y", self.y)):
