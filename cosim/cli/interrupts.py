@@ -58,11 +58,14 @@ def keep_when_ended() -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     latest: int = signal.SIGINT
-    main_thread = threading.get_ident()
+    main_thread, own = threading.get_ident(), os.getpid()
     show = sys.unraisablehook
 
     def interrupt(number: int, _: object) -> None:
         nonlocal latest
+        if os.getpid() != own:  # what a plug-in forked ends as it would alone: it has nothing to keep
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         latest = number
         raise KeyboardInterrupt
 
@@ -71,7 +74,7 @@ def keep_when_ended() -> None:
         signal.pthread_kill(main_thread, latest)
 
     def dropped(what: UnraisableHookArgs) -> None:
-        if not issubclass(what.exc_type, KeyboardInterrupt):
+        if not issubclass(what.exc_type, KeyboardInterrupt) or os.getpid() != own:
             show(what)
             return
         # No lock is taken: who was interrupted may hold any. At the very end there are no more threads.

@@ -148,3 +148,22 @@ except KeyboardInterrupt:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=2 * PATIENCE_S
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_a_plug_in_forks_is_ended_as_without_cosim(number: signal.Signals) -> None:
+    """It would go up through the calls that its parent is in, and write what is the parent's."""
+    code = f"""
+import os, signal, time
+from cosim.cli.interrupts import keep_when_ended
+signal.signal({number.value}, signal.SIG_DFL)
+keep_when_ended()
+child = os.fork()
+if child == 0:
+    time.sleep({PATIENCE_S})
+    os._exit(0)
+os.kill(child, {number.value})
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout, done.stderr) == (f"{-number}\n", "")
