@@ -25,8 +25,9 @@ from tests.examples.answers import (
 
 DEAR = {
     "async-tensor-parallel", "background", "cc-shootout", "closed-loop-ns3", "cluster-queue", "comet",
-    "comet-clusters", "failures-54-days", "fsdp-llama", "host-stalls", "hybrid-ns3", "incast", "libra",
-    "link-failure", "llama3-70b", "local-sgd", "pipedream-vgg16", "profiled-llama", "simai-sharing",
+    "comet-clusters", "compiled-llama", "failures-54-days", "fsdp-llama", "host-stalls", "hybrid-ns3",
+    "in-network", "incast", "libra", "link-failure", "llama3-70b", "local-sgd", "many-flows", "one-h100",
+    "pipedream-vgg16", "profiled-llama", "requests", "serving", "simai-sharing", "slow-link",
     "why-not-synthetic",
 }  # fmt: skip
 """What takes 1 CPU-second or more where the engine releases messages: then its answer is a slow test."""

@@ -21,6 +21,7 @@ from cosim.models.transformer import Transformer
 from cosim.units import PS_PER_S
 
 
+@pytest.mark.slow
 def test_a_fit_finds_the_parameters_that_made_the_measurements() -> None:
     truth = Efficiency(
         matmul_peak=0.66,
@@ -85,6 +86,7 @@ def test_number_types_that_cannot_be_measured_are_refused() -> None:
         number_type("int4")
 
 
+@pytest.mark.slow
 def test_a_cpu_can_be_measured_and_a_gpu_that_is_not_there_is_refused() -> None:
     torch = pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
     found, provenance = measure("cpu", "fp32", largest=64)

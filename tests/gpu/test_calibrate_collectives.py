@@ -70,6 +70,7 @@ def test_a_group_measures_every_collective_and_what_a_product_loses(tmp_path: Pa
     assert lost >= 0
 
 
+@pytest.mark.slow
 def test_the_table_keeps_what_was_measured_and_the_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,6 +123,7 @@ def test_repeated_keys_are_made_by_the_kernel_that_turns_them(rotary: str) -> No
         assert found[0] == found[1] - Counter(own) + Counter(wanted[rotary == "complex"])
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 def test_gradients_become_ready_in_the_order_of_autograds_queue() -> None:

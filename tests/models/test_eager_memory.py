@@ -147,11 +147,11 @@ def _tracked(words: int, micro_batches: int, *, checkpointed: bool, foreach: boo
     ("words", "micro_batches", "recompute", "optimizer", "moment"),
     [
         (8192, 1, "none", "fused", "the loss's backward"),
-        (8192, 2, "none", "fused", "the loss's backward"),
-        (2048, 2, "none", "foreach", "the loss's backward"),
-        (512, 1, "full", "fused", "the blocks' backward"),
-        (512, 2, "full", "fused", "the blocks' backward"),
-        (512, 1, "full", "foreach", "the optimizer's step"),
+        pytest.param(8192, 2, "none", "fused", "the loss's backward", marks=pytest.mark.slow),
+        pytest.param(2048, 2, "none", "foreach", "the loss's backward", marks=pytest.mark.slow),
+        pytest.param(512, 1, "full", "fused", "the blocks' backward", marks=pytest.mark.slow),
+        pytest.param(512, 2, "full", "fused", "the blocks' backward", marks=pytest.mark.slow),
+        pytest.param(512, 1, "full", "foreach", "the optimizer's step", marks=pytest.mark.slow),
     ],
 )
 def test_an_iteration_is_fullest_when_and_as_pytorchs_tracker_says(

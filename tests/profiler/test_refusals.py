@@ -113,7 +113,11 @@ def test_a_rank_that_is_killed_is_named_and_the_others_end(
 
 
 @on_linux
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "interrupted"])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+    ids=["killed", "interrupted"],
+)
 def test_a_command_that_is_ended_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "train.py"
     own = f"pathlib.Path({str(tmp_path)!r}, 'own').write_text(str(os.getpid()))"

@@ -139,6 +139,7 @@ def test_variables_beside_are_the_scripts(tmp_path: Path, profiles: list[str]) -
     assert len(profiles) == 2
 
 
+@pytest.mark.slow
 def test_a_variable_that_a_script_asks_for_is_part_of_what_it_read(
     tmp_path: Path, profiles: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def test_a_script_gives_the_same_bytes_each_time_and_a_scenario_runs_them(tmp_pa
     assert times[0] < times[1], "another GPU, no other profile"
 
 
+@pytest.mark.slow
 @needs_torch
 def test_without_a_compiler_cuda_is_remapped_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSIM_PROFILE_SHIM", "off")

@@ -82,6 +82,7 @@ def test_a_server_killed_at_random_moments_changes_nothing(
     assert session.replays <= 2 * session.deaths
 
 
+@pytest.mark.slow
 @kills
 def test_a_client_killed_at_random_moments_goes_on_from_its_log(
     serve: Serve, right: str, tmp_path: Path, count: int, record_property: Record

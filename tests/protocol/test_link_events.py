@@ -89,7 +89,9 @@ def test_a_served_network_has_links_that_slow_down_fail_and_come_back_exactly(
     assert arrival(connect(server.address), topology, random.Random(1)) == exact
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [CASES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in CASES[1:])]
+)
 def test_a_server_that_dies_between_two_events_is_brought_back_to_them(case: str) -> None:
     topology, exact = world(case)
     command = (str(Path(sys.executable).parent / "cosim"), "serve", "--network", "fair_share")

@@ -256,6 +256,7 @@ def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert "0.0.0 where it was asked" in str(result.error)
 
 
+@pytest.mark.slow
 def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
     result = RunCall(int, "four", Limits())()
     assert isinstance(result.error, ValueError)

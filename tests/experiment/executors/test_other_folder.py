@@ -45,6 +45,7 @@ def test_a_sweeps_workers(folder: Path) -> None:
     assert "sweep: 2 runs" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_profiles_ranks(folder: Path) -> None:
     pytest.importorskip("torch")
     (folder / "train.py").write_text((ROOT / "tests/profiler/scripts/ddp_mlp.py").read_text())
@@ -64,6 +65,7 @@ def test_folders_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert told.endswith(', "an argument"]\n')
 
 
+@pytest.mark.slow
 def test_a_script_finds_what_torchrun_would_let_it_find(folder: Path) -> None:
     """Not what lies where the command is typed, but what its own environment says."""
     pytest.importorskip("torch")
