@@ -350,6 +350,12 @@ class RankDriver(IssuedKinds):
                 bound.ends.free.append(bound)
         return whom
 
+    def parts(self, ticket: int, ranks: int) -> tuple[tuple[int, ...], int]:
+        """When each of the ranks ended what just came, and how many messages that took as a collective."""
+        columns = self.engine.columns
+        _, _, row, messages = columns.tickets[ticket].item()
+        return tuple(columns.issued["end"][row : row + ranks].tolist()), messages
+
     def _rank0(self, job: int) -> int:
         return self.engine.tables.rank0[job]
 

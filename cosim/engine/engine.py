@@ -387,15 +387,15 @@ class Engine:
         first = int(row["pace0"]) + iteration % job.slots.count * int(program["ops"])
         columns.pace[first + op] = scaled(own, slowness)
 
-    def leave_carried(self, met: int, position: int) -> None:
-        """A rank is done now with a rendezvous that code carries.
+    def leave_carried(self, met: int, position: int, messages: int) -> None:
+        """A rank is done now with a rendezvous that code carries, in so many messages.
 
         Raises
         ------
         AlgorithmError
             It has not come yet.
         """
-        if kernel.leave_carried(self.columns, self.instant(), met, position) == kernel.TOO_EARLY:
+        if kernel.leave_carried(self.columns, self.instant(), met, position, messages) == kernel.TOO_EARLY:
             self._too_early()
 
     def slow_down(self, job: int, rank: int, millionths: int) -> None:

@@ -215,7 +215,7 @@ class Groups:
         made["active"], made["queues"], made["instances"] = plan.active, queues, instances
         made["part0"] = columns.append("parts", parts)
         made["free"], made["words"] = NONE, words
-        made["carried"] = plan.carrier is not None
+        made["carried"], made["messages"] = plan.carrier is not None, planned.plan.num_messages
         if plan.carrier is not None and not self.carries:
             raise SimulationError(f"{plan.algorithm} is carried by a process, which this replay has none of")
         turn = planned.plan.turn

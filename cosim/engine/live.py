@@ -92,6 +92,9 @@ class RanksDriver(Protocol):
     def came(self, ticket: int) -> Any:
         """A ticket is through: whom to tell."""
 
+    def parts(self, ticket: int, ranks: int) -> tuple[tuple[int, ...], int]:
+        """When each of the ranks ended what just came, and how many messages that took as a collective."""
+
     def issue(self) -> None:
         """Issue now what was asked for."""
 
@@ -154,11 +157,8 @@ class LiveReplay(Protocol):
     def met(self, number: int) -> MetCollective:
         """A rendezvous that code carries."""
 
-    def count_carried(self, met: int, messages: int) -> None:
-        """A collective that code carried sent so many messages."""
-
-    def leave_carried(self, met: int, position: int) -> None:
-        """A rank is done now with a rendezvous that code carries."""
+    def leave_carried(self, met: int, position: int, messages: int, *, is_last: bool) -> None:
+        """A rank is done now with a rendezvous that code carries, which has sent so many messages."""
 
     def done(self) -> tuple[int, int]:
         """Operations that ended and messages that arrived."""

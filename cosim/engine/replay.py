@@ -298,13 +298,11 @@ class Replay:
 
         return MetCollective(operation, plan, comm.job, int(row["iteration"]), comm.group)
 
-    def count_carried(self, met: int, messages: int) -> None:
-        """A collective that code carried sent so many messages."""
-        self._engine.groups.count_carried(met, messages)
-
-    def leave_carried(self, met: int, position: int) -> None:
-        """A rank is done now with a rendezvous that code carries."""
-        self._engine.leave_carried(met, position)
+    def leave_carried(self, met: int, position: int, messages: int, *, is_last: bool) -> None:
+        """A rank is done now with a rendezvous that code carries, which has sent so many messages."""
+        if is_last:
+            self._engine.groups.count_carried(met, messages)
+        self._engine.leave_carried(met, position, messages)
 
     def watch(self, number: int) -> None:
         """Tell from now on when an iteration of a job's rank ends."""

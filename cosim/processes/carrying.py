@@ -84,5 +84,4 @@ class Carrying:
         """A rank is done with a collective now."""
         if of.is_over:
             del self._under_way[met]
-            self._replay.count_carried(met, of.num_messages)
-        self._replay.leave_carried(met, position)
+        self._replay.leave_carried(met, position, of.num_messages, is_last=of.is_over)

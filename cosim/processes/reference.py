@@ -18,5 +18,5 @@ class ReferenceSimulation(Clock, Simulation):
     def happened(self, event: WorkEvent) -> None:
         """Have an event happen now."""
         event._ok = True
-        event._value = Outcome(event.began_ps, self.now_ps)
+        event._value = Outcome(event.began_ps, self.now_ps, event.times, event.messages)
         self.schedule(event, ENDED)

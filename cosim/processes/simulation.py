@@ -230,9 +230,10 @@ class Simulation(CoSimEnvironment, RankWork):
         process = self.active_process
         return process.place if isinstance(process, NumberedProcess) else ""
 
-    def work(self, ticket: int, what: tuple[object, ...]) -> WorkEvent:
-        """The event of a ticket."""
+    def work(self, ticket: int, ranks: int, what: tuple[object, ...]) -> WorkEvent:
+        """The event of a ticket of so many ranks."""
         event = self.asked(what)
+        event.ranks = ranks
         self.driver.waiting[ticket] = event, None
         return event
 
@@ -246,13 +247,17 @@ class Simulation(CoSimEnvironment, RankWork):
     def happened(self, event: WorkEvent) -> None:
         """Have an event happen now."""
         event._ok = True  # as SimPy's own events do that succeed
-        event._value = Outcome(event.began_ps, int(self._now))
+        event._value = Outcome(event.began_ps, int(self._now), event.times, event.messages)
         simpy.Environment.schedule(self, event, ENDED)  # now: there is no delay to look at
 
     def _told(self, tickets: Sequence[int], jobs: Iterable[int], arrivals: Iterable[tuple[int, int]]) -> None:
         """Have what ended now happen."""
-        came = self.driver.came
-        events = [came(ticket) for ticket in tickets]
+        driver, events = self.driver, []
+        for ticket in tickets:
+            event = driver.came(ticket)
+            if event.ranks:
+                event.times, event.messages = driver.parts(ticket, event.ranks)
+            events.append(event)
         if len(events) > 1:
             events.sort(key=lambda one: one.order)
         for event in events:

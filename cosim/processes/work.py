@@ -90,7 +90,7 @@ class RankWork(ABC):
         like = self._driver.like(OpKind.COMPUTE, name)
         durations = self._sim.paced(self.job_number, numbers, duration)
         ticket = self._driver.compute(self.job_number, numbers, durations, like)
-        return self._sim.work(ticket, (name, format_time(duration), "on", _some(numbers)))
+        return self._sim.work(ticket, len(numbers), (name, format_time(duration), "on", _some(numbers)))
 
     def memory(self, ranks: Ranks, access: str, size: Size, name: str = "") -> WorkEvent:
         """Have each of some ranks ``load`` or ``store`` so many bytes in the scenario's ``memory``, which
@@ -107,7 +107,7 @@ class RankWork(ABC):
         duration = self._sim.access_ps(number)
         like = self._driver.like(OpKind.MEMORY, name, access=access)
         ticket = self._driver.access(self.job_number, numbers, number, duration, like)
-        return self._sim.work(ticket, (name, format_size(number), "on", _some(numbers)))
+        return self._sim.work(ticket, len(numbers), (name, format_size(number), "on", _some(numbers)))
 
     def transfer(
         self,
@@ -284,7 +284,8 @@ class RankWork(ABC):
         asked = AskedCollective(kind, number, root, algorithm, priority)
         ticket = self._driver.collective(self.job_number, group, position, asked, like)
         here = group if rank is None else (rank,)
-        return self._sim.work(ticket, (name, format_size(number), "of", _some(group), "on", _some(here)))
+        what = name, format_size(number), "of", _some(group), "on", _some(here)
+        return self._sim.work(ticket, len(here), what)
 
     # -- what is said --------------------------------------------------------------------------------
 

@@ -88,6 +88,28 @@ def test_a_star_takes_what_its_links_take() -> None:
     assert found.num_messages == 12
 
 
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_when_each_rank_of_a_star_is_through_and_after_how_many_messages(engine: str) -> None:
+    """As above. A rank that waits alone hears how many had been sent by then."""
+    found: list[cosim.Outcome] = []
+
+    def train(sim: Any) -> Proc:
+        found.append((yield sim.all_reduce(range(4), "1MB", algorithm=Star())))
+        for event in [sim.all_reduce(range(4), "1MB", algorithm=Star(), rank=rank) for rank in range(4)]:
+            done = yield event
+            found.append(done)
+
+    bare = {key: value for key, value in world("ring").items() if key != "jobs"}
+    with cosim.open(bare, engine=engine) as sim:
+        sim.process(train(sim))
+        sim.run()
+    times = [(302 + 102 * later) * 10**6 for later in range(4)]
+    assert found[0] == (0, times[-1], tuple(times), 6)
+    assert [(one.times, one.messages) for one in found[1:]] == [
+        ((times[-1] + time,), sent) for time, sent in zip(times, (3, 4, 5, 6), strict=True)
+    ]
+
+
 @pytest.mark.parametrize("carrier", [Star(), InNetwork(slots=16)], ids=["star", "in_network"])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_it_is_the_same_by_a_job_by_a_process_and_cut_anywhere(carrier: Carrier, network: Any) -> None:

@@ -60,6 +60,52 @@ def test_a_collective(kind: str, network: Any, release: str) -> None:
     same(processes(world, process), cosim.run({**world, "jobs": [{"workload": workload}]}))
 
 
+def test_when_each_rank_has_what_goes_along_a_chain_and_in_how_many_messages(tmp_path: Path) -> None:
+    """80 Gbps take 25 us for each of 4 pieces of 1 MB: the k-th behind the root has the first after k hops,
+    and the last 3 pieces later. Whoever runs it, and where the network is.
+    """
+    group = [5, 4, 3, 2]
+    found: list[cosim.Outcome] = []
+
+    def process(sim: Any) -> Proc:
+        for number in range(2):
+            done = yield sim.broadcast(group, "1MB", algorithm="ring", name=f"copy {number}")
+            found.append(done)
+
+    with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 'served'}") as server:
+        for network in ("fair_share", "congestion_aware", {"address": server.address}):
+            for release in ("network", "engine"):
+                for engine in ("kernel", "reference"):
+                    with cosim.open(scenario(network, release=release), engine=engine) as sim:
+                        sim.process(process(sim))
+                        for cut in range(1, 9):
+                            sim.run(until=f"{cut * 13}us")
+                        sim.run()
+    hops = [0, *(k * (25_000_000 + 500_000) + 75_000_000 for k in (1, 2, 3))]
+    first = 0, hops[-1], tuple(hops), 3 * 4
+    assert found[::2] == [first] * 12
+    assert found[1::2] == [(hops[-1], 2 * hops[-1], tuple(hops[-1] + at for at in hops), 3 * 4)] * 12
+
+
+def test_the_messages_of_a_collective_are_rows_of_the_run() -> None:
+    found: list[cosim.Outcome] = []
+
+    def process(sim: Any) -> Proc:
+        for number in range(3):
+            done = yield sim.all_reduce(range(number, 8), "1MB", name=f"sum {number}")
+            found.append(done)
+
+    run = processes(scenario(record={"messages": "npz"}), process)
+    made, messages = run.collectives, run.messages
+    for number, done in enumerate(found):
+        (at,) = (made.name == f"sum {number}").nonzero()[0]
+        mine = messages.operation == made.operation[at]
+        assert (made.start_ps[at], made.end_ps[at]) == done[:2]
+        assert max(done.times) == done.ended_ps == messages.end_ps[mine].max()
+        assert done.messages == made.messages[at] == mine.sum()
+    assert sum(done.messages for done in found) == run.records.num_messages
+
+
 def test_a_collective_whose_ranks_come_by_themselves() -> None:
     each: list[list[dict[str, Any]]] = [
         [

@@ -95,7 +95,7 @@ class World:
             else:
                 event = sim.timeout(draw.choice([0, 0, 1, 5 * US]))
             done = yield event
-            seen.append((sim.now, kind))
+            seen.append((sim.now, kind, done if isinstance(done, cosim.Outcome) else None))
             if isinstance(done, cosim.Outcome) and done.took_ps % 3 == 0:
                 yield sim.timeout(done.took_ps % 1000)
 

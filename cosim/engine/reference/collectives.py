@@ -150,7 +150,7 @@ class Collectives:
                 "it must let each rank's exit wait for its entry"
             )
         rank = self._run.ranks[meeting.job.number][number]
-        rank.end_at(rank.clock.now_ps, meeting.came[position], cause_ps)
+        rank.leave(meeting.came[position], cause_ps, meeting.num_messages)
         meeting.left.add(position)
         if len(meeting.left) == len(meeting.group.ranks):
             self._run.recorder.collective(meeting, rank.clock.now_ps)

@@ -6,6 +6,7 @@ operation has ended on all ranks that have it, whoever asked for it is told, in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,10 +34,14 @@ def growing_program(rank: int) -> ReadyProgram:
 
 @dataclass(eq=False)
 class Ticket:
-    """What somebody waits for: an operation, on ``left`` ranks that have yet to end it."""
+    """What somebody waits for: an operation, on ``left`` ranks that have yet to end it. ``ends``: when each
+    of the ranks did. ``messages``: of the collective.
+    """
 
     number: int
     left: int
+    ends: dict[int, int]
+    messages: int = 0
 
 
 class GivenStep(NamedTuple):
@@ -92,12 +97,18 @@ class DrivenRank(Rank):
         self.started[step] = self.clock.now_ps
         self.run.messages.transfer(self, step, dst)
 
+    def leave(self, step: RankStep, cause_ps: int, messages: int) -> None:
+        """See :class:`~cosim.engine.reference.ranks.Rank`."""
+        self.given[step.op].ticket.messages = messages
+        super().leave(step, cause_ps, messages)
+
     def _end(self, step: RankStep, cause_ps: int, _: Event) -> None:
         now = self.clock.now_ps
         self.run.recorder.operation(self.job.number, self.number, step, self.started.pop(step), now)
         self.take_cause(cause_ps)
         self.finish_ps = now
         ticket = self.given[step.op].ticket
+        ticket.ends[self.number] = now
         ticket.left -= 1
         if not ticket.left:
             self._tell(ticket.number)
@@ -111,17 +122,18 @@ class ReferenceDriver(IssuedKinds):
         self._run = run
         self._count = 0
         self.waiting: dict[int, tuple[Any]] = {}
+        self._together: dict[int, Ticket] = {}
 
     def compute(self, job: int, ranks: I32, durations: I64, like: int) -> int:
         """Have ranks compute."""
-        ticket = self._ticket(len(ranks))
+        ticket = self._ticket_of(ranks.tolist())
         for rank, duration in zip(ranks.tolist(), durations.tolist(), strict=True):
             self._give(job, rank, GivenStep(ticket, like), duration_ps=duration)
         return ticket.number
 
     def access(self, job: int, ranks: I32, size: int, duration_ps: int, like: int) -> int:
         """Have ranks access remote memory."""
-        ticket = self._ticket(len(ranks))
+        ticket = self._ticket_of(ranks.tolist())
         for rank in ranks.tolist():
             self._give(job, rank, GivenStep(ticket, like), size_bytes=size, duration_ps=duration_ps)
         return ticket.number
@@ -144,7 +156,7 @@ class ReferenceDriver(IssuedKinds):
     def transfer(self, way: tuple[int, int, int, int, int, int], size: int, whom: Any) -> None:
         """Have a rank send to an endpoint."""
         job, rank, dst, traits, like, peer = way
-        ticket = self._ticket(1, whom)
+        ticket = self._ticket(whom)
         self._give(job, rank, GivenStep(ticket, like, dst, traits), size_bytes=size, peer=_peer(peer))
 
     def message(
@@ -152,7 +164,7 @@ class ReferenceDriver(IssuedKinds):
     ) -> None:
         """Post one end of a message."""
         del sends  # as it is like
-        given = GivenStep(self._ticket(1, whom), like)
+        given = GivenStep(self._ticket(whom), like)
         self._give(job, rank, given, size_bytes=size, peer=_peer(peer), tag=tag)
 
     def collective(
@@ -160,7 +172,7 @@ class ReferenceDriver(IssuedKinds):
     ) -> int:
         """Have ranks come to the next collective of their group."""
         here = ranks if position is None else (ranks[position],)
-        ticket, traits = self._ticket(len(here)), self._class_of(job, asked.priority)
+        ticket, traits = self._ticket_of(here), self._class_of(job, asked.priority)
         for rank in here:
             given = GivenStep(ticket, like, traits=traits, algorithm=asked.algorithm)
             self._give(job, rank, given, ranks, size_bytes=asked.size_bytes)
@@ -171,7 +183,7 @@ class ReferenceDriver(IssuedKinds):
     ) -> None:
         """Start the ``number``-th flow of a rendezvous that code carries."""
         job, src, dst, channel = ends
-        meeting, run, ticket = self._run.carried[met], self._run, self._ticket(1, whom)
+        meeting, run, ticket = self._run.carried[met], self._run, self._ticket(whom)
         first, step = meeting.first
         high, _ = pack_key(job, step.iteration, meeting.number, 0, 0)
         flows = run.flows.open(
@@ -192,11 +204,21 @@ class ReferenceDriver(IssuedKinds):
     def issue(self) -> None:
         """All is issued when it is asked for."""
 
-    def _ticket(self, left: int, whom: Any = None) -> Ticket:
+    def parts(self, ticket: int, ranks: int) -> tuple[tuple[int, ...], int]:
+        """When each of the ranks ended what just came, and how many messages that took as a collective."""
+        del ranks
+        of = self._together.pop(ticket)
+        return tuple(of.ends.values()), of.messages
+
+    def _ticket(self, whom: Any) -> Ticket:
         self._count += 1
-        if whom is not None:
-            self.waiting[self._count] = (whom,)
-        return Ticket(self._count, left)
+        self.waiting[self._count] = (whom,)
+        return Ticket(self._count, 1, {})
+
+    def _ticket_of(self, ranks: Sequence[int]) -> Ticket:
+        self._count += 1
+        ticket = self._together[self._count] = Ticket(self._count, len(ranks), dict.fromkeys(ranks, -1))
+        return ticket
 
     def _class_of(self, job: int, priority: int | None) -> int:
         ready: Any = self._run.jobs[job]

@@ -137,15 +137,12 @@ class LiveReference(ReferenceReplay):
         one = self.carried[number]
         return MetCollective(one.operation, one.plan, one.job.number, one.first[1].iteration, one.group)
 
-    def count_carried(self, met: int, messages: int) -> None:
-        """A collective that code carried sent so many messages."""
-        self.carried[met].num_messages = messages
-
-    def leave_carried(self, met: int, position: int) -> None:
-        """A rank is done now with a rendezvous that code carries."""
+    def leave_carried(self, met: int, position: int, messages: int, *, is_last: bool) -> None:
+        """A rank is done now with a rendezvous that code carries, which has sent so many messages."""
         meeting = self.carried[met]
+        meeting.num_messages = messages
         self.collectives.leave(meeting, position, self.clock.now_ps)
-        if len(meeting.left) == len(meeting.group.ranks):
+        if is_last:
             del self.carried[met]
 
     # -- what they do with jobs ----------------------------------------------------------------------

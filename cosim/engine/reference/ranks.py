@@ -182,6 +182,10 @@ class Rank:
         who = self.place, slot * len(self.program.operations) + step.op
         self.clock.due(time_ps, ENDING, *who, then=partial(self._end, step, cause_ps))
 
+    def leave(self, step: RankStep, cause_ps: int, messages: int) -> None:  # noqa: ARG002 - of driven ranks
+        """It is done now with a collective of so many messages."""
+        self.end_at(self.clock.now_ps, step, cause_ps)
+
     def _end(self, step: RankStep, cause_ps: int, _: Event) -> None:
         """A step has ended: its stream is free, and what waited for it may follow."""
         now = self.clock.now_ps

@@ -131,6 +131,7 @@ static int64_t meet(struct engine *engine, int64_t number, int64_t op, int64_t n
   /* That it has come, and which operation ends when it leaves. */
   engine->words[met->words + member->position] = (int32_t)op;
   if (++met->arrived == comm->size) met->ready = now;
+  if (is_driven(engine, number)) engine->tickets[one->first].messages = engine->plans[met->plan].messages;
   if (engine->plans[met->plan].carried)
     tell_carrier(engine, found, member->position);
   else
@@ -196,9 +197,14 @@ int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t bind
   return ticket;
 }
 
-/* A rank is done now with a rendezvous that code carries; DONE or TOO_EARLY. */
-int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position) {
+/* A rank is done now with a rendezvous that code carries, in so many messages; DONE or TOO_EARLY. */
+int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position, int64_t messages) {
   CATCH_OUT_OF_MEMORY;
   engine->state.now = now;
+  const struct rendezvous *of = &engine->rendezvous[met];
+  int64_t op = engine->words[of->words + position];
+  int64_t number = engine->comm_ranks[engine->comms[of->comm].rank0 + position];
+  if (op != NONE && is_driven(engine, number))
+    engine->tickets[operation_of(engine, number, op)->first].messages = messages;
   return leave_rendezvous(engine, met, position, now, now);
 }

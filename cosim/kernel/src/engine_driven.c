@@ -32,7 +32,7 @@ static int64_t take_ticket(struct engine *engine, int64_t count) {
   } else {
     state->free_ticket = engine->tickets[found].next;
   }
-  engine->tickets[found] = (struct ticket){(int32_t)count, NONE};
+  engine->tickets[found] = (struct ticket){(int32_t)count, NONE, state->num_issued, 0};
   return found;
 }
 
@@ -71,7 +71,7 @@ int64_t issue_asked(struct engine *engine, int64_t now, int64_t count) {
     row->ticket = take_ticket(engine, 1);
     struct operation one = {.size = row->size, .kind = (int32_t)row->kind, .ref = (int32_t)row->ref,
                             .first = (int32_t)row->ticket, .last = (int32_t)row->traits};
-    struct issued said = {0, row->size, 0, (int32_t)row->like, (int32_t)row->peer, (int32_t)row->tag};
+    struct issued said = {0, row->size, NONE, 0, (int32_t)row->like, (int32_t)row->peer, (int32_t)row->tag};
     issue_on(engine, row->rank, &one, &said);
   }
   return count;
@@ -90,7 +90,7 @@ int64_t issue_all(struct engine *engine, int64_t now, int64_t count, const int32
     struct operation one = {.duration = durations[k], .size = size, .kind = (int32_t)kind, .what = (int32_t)what,
                             .ref = ref[k], .occurrence = occurrence[k], .first = (int32_t)ticket,
                             .last = (int32_t)traits};
-    struct issued said = {durations[k], size, 0, (int32_t)like, NONE, 0};
+    struct issued said = {durations[k], size, NONE, 0, (int32_t)like, NONE, 0};
     issue_on(engine, ranks[k], &one, &said);
   }
   return ticket;
@@ -108,6 +108,7 @@ static void end_issued(struct engine *engine, int64_t number, int64_t op, int64_
   }
   rank->cause = most(rank->cause, cause);
   rank->finish = now;
+  engine->issued[one->early].end = now;
   if (--engine->tickets[one->first].left == 0) tear_off(engine, one->first);
   one->waits = (int32_t)state->free_op;
   state->free_op = op;

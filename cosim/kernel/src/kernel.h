@@ -1370,6 +1370,7 @@ struct plan {
   int32_t turn; /* of the operation after */
   int32_t carried; /* whether code gives its messages as they come; then it has no parts */
   int32_t pad;
+  int64_t messages; /* of each time; 0 where code gives them */
 };
 
 struct part {
@@ -1453,6 +1454,8 @@ struct due {
 struct ticket {
   int32_t left; /* to end */
   int32_t next; /* of the free list */
+  int64_t row; /* the first of `issued` */
+  int64_t messages; /* of the collective that they are */
 };
 
 /* A ticket that is through, or a job of which an iteration of a rank ended; or a rank that came to a rendezvous that
@@ -1471,6 +1474,7 @@ struct asked {
 /* An operation of a driven rank, as results are made of it; they stand in the order in which they were issued. */
 struct issued {
   int64_t duration, size;
+  int64_t end;
   int32_t rank, like, peer, tag;
 };
 
@@ -1669,7 +1673,7 @@ EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, 
 EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
 EXPORT int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t binding, int64_t key_low);
-EXPORT int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position);
+EXPORT int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position, int64_t messages);
 EXPORT int64_t add_plan(struct engine *engine, int64_t comm, int64_t what, int64_t turn, int64_t plan);
 EXPORT int64_t number_rows(struct traffic *traffic, int64_t count, const int32_t *src, const int32_t *dst,
                            const int64_t *size, int64_t *info);
