@@ -71,7 +71,7 @@ def _objects(found: Any) -> list[dict[str, Any]]:
 def _parse(one: dict[str, Any], message: Any, path: Path, line: int) -> Any:
     try:
         return ParseDict(one, message)
-    except (ParseError, ValueError, TypeError, RecursionError) as problem:
+    except (ParseError, ValueError, TypeError, RecursionError, SystemError) as problem:  # upb: half a letter
         raise WorkloadError(
             f"no Chakra {type(message).__name__}: {str(problem)[:200]}", location=Location(str(path), line)
         ) from None
