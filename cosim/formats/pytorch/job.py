@@ -238,8 +238,8 @@ def _doubt_unsized(steps: Sequence[MeasuredStep], report: ReportBuilder) -> None
         if share > WITHIN:
             report.doubt(
                 f"communication of {library}",
-                "the trace doesn't say the bytes of its kernels: on every network they keep their measured time,"
-                f" {share:.1%} of the step",
+                "the trace doesn't say the bytes of its kernels: on every network they keep their measured"
+                f" time, {share:.1%} of the step",
                 "say them: `libraries: [{kind: names, kernels: {...}, sizes: {...}}]`",
             )
 

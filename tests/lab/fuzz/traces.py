@@ -118,7 +118,7 @@ def _messages() -> Traces:
             "In split size": ("[30, 10]", "[0, 40]")[rank],
             "Out split size": ("[30, 0]", "[10, 40]")[rank],
         }
-        said = [
+        said: list[dict[str, Any]] = [
             {"Collective name": "all_to_allv", "Process Group Name": "tp", **uneven},
             {"Collective name": "scatter", **rooted},
             {"Collective name": "gather", **rooted},
