@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -98,16 +98,17 @@ class KernelNames(CommunicationLibrary):
 
     def kind(self, kernel: str) -> str | None:
         """The first pattern that is found in the name."""
-        return next((kind for pattern, kind in self._kernels if pattern.search(kernel)), None)
+        return _first(self._kernels, kernel)
 
     def sends(self, operator: TracedOperator) -> SentBytes | None:
         """Bytes of the first tensor, over the group that is named last; of a kernel, those of ``sizes``."""
-        stated = next((size for pattern, size in self._sizes if pattern.search(operator.name)), None)
-        if stated is not None and (moves := self.kind(operator.name)):
+        if (stated := _first(self._sizes, operator.name)) is not None and (moves := self.kind(operator.name)):
             return SentBytes(moves, stated, self.group)
-        kind = next((kind for pattern, kind in self._operators if pattern.search(operator.name)), None)
+        kind = _first(self._operators, operator.name)
+        if not kind:
+            return None
         place = next((k for k, one in enumerate(operator.shapes) if _is_shape(one)), None)
-        if not kind or place is None or place >= len(operator.types):
+        if place is None or place >= len(operator.types):
             return None
         from cosim.formats.pytorch.communication import width_of
 
@@ -133,6 +134,17 @@ class KernelNames(CommunicationLibrary):
     @cached_property
     def _operators(self) -> list[tuple[re.Pattern[str], str]]:
         return [(re.compile(pattern), kind) for pattern, kind in self.operators.items()]
+
+
+T = TypeVar("T")
+
+
+def _first(table: Sequence[tuple[re.Pattern[str], T]], name: str) -> T | None:
+    """What stands beside the first pattern that is found in a name."""
+    for pattern, found in table:
+        if pattern.search(name):
+            return found
+    return None
 
 
 def _is_shape(value: Any) -> bool:
