@@ -161,9 +161,11 @@ def kernels(node: TraceNode, place: Location) -> list[Kernel]:
     width = DTYPE_BYTES[_dtype(node)]
     try:
         if node.name in ("aten::mm", "aten::matmul"):
-            return [_product(*shapes[:2], width)]
+            one, other = shapes[:2]
+            return [_product(one, other, width)]
         if node.name == "aten::addmm":
-            return [_product(*shapes[1:3], width)]
+            one, other = shapes[1:3]
+            return [_product(one, other, width)]
         if node.name in ("aten::bmm", "aten::baddbmm"):
             (batch, *one), (_, *other) = shapes[:2] if node.name == "aten::bmm" else shapes[1:3]
             return [_product(one, other, width, batch)]
