@@ -71,9 +71,11 @@ def _objects(found: Any) -> list[dict[str, Any]]:
 def _parse(one: dict[str, Any], message: Any, path: Path, line: int) -> Any:
     try:
         return ParseDict(one, message)
-    except (ParseError, ValueError, TypeError, RecursionError) as problem:
+    except (ParseError, ValueError, TypeError, RecursionError, SystemError) as problem:
+        half = isinstance(problem, SystemError)  # protobuf's, where an enumeration has such a name
+        why = "a name has an unpaired surrogate" if half else str(problem)[:200]
         raise WorkloadError(
-            f"no Chakra {type(message).__name__}: {str(problem)[:200]}", location=Location(str(path), line)
+            f"no Chakra {type(message).__name__}: {why}", location=Location(str(path), line)
         ) from None
 
 
@@ -87,13 +89,13 @@ def _node(one: dict[str, Any], path: Path, line: int) -> Node:
     for key, value in one.items():
         if key in _OF_NODE or key in _OWN:
             continue
-        attribute = AttributeProto(name=key)
+        attribute = _parse({"name": key}, AttributeProto(), path, line)
         if isinstance(value, bool):
             attribute.bool_val = value
         elif isinstance(value, int) and abs(value) < 1 << 63:
             attribute.int64_val = value
         elif isinstance(value, str):
-            attribute.string_val = value
+            _parse({"string_val": value}, attribute, path, line)
         elif isinstance(value, list) and value and all(isinstance(each, bool) for each in value):
             attribute.bool_list.values.extend(value)
         elif isinstance(value, float):

@@ -161,14 +161,14 @@ def kernels(node: TraceNode, place: Location) -> list[Kernel]:
     width = DTYPE_BYTES[_dtype(node)]
     try:
         if node.name in ("aten::mm", "aten::matmul"):
-            (rows, inner), (_, columns) = shapes[:2]
-            return [matmul(rows, inner, columns, width)]
+            one, other = shapes[:2]
+            return [_product(one, other, width)]
         if node.name == "aten::addmm":
-            (rows, inner), (_, columns) = shapes[1:3]
-            return [matmul(rows, inner, columns, width)]
+            one, other = shapes[1:3]
+            return [_product(one, other, width)]
         if node.name in ("aten::bmm", "aten::baddbmm"):
-            (batch, rows, inner), (_, _, columns) = shapes[:2] if node.name == "aten::bmm" else shapes[1:3]
-            return [matmul(rows, inner, columns, width, batch=batch)]
+            (batch, *one), (_, *other) = shapes[:2] if node.name == "aten::bmm" else shapes[1:3]
+            return [_product(one, other, width, batch)]
         if node.name in (
             "aten::cudnn_convolution",
             "aten::miopen_convolution",
@@ -182,6 +182,7 @@ def kernels(node: TraceNode, place: Location) -> list[Kernel]:
         if "scaled_dot_product" in node.name or "_flash_attention" in node.name:
             batch, heads, queries, depth = shapes[0]
             keys = shapes[1][2]
+            _check_sizes([*shapes[0], keys])
             flops = 4 * batch * heads * queries * keys * depth * (5 if "backward" in node.name else 2) // 2
             return [fused_attention(flops, _moved(node))]
     except (TypeError, ValueError, IndexError, KeyError):
@@ -189,9 +190,24 @@ def kernels(node: TraceNode, place: Location) -> list[Kernel]:
     return [memory(_looked_up(node) if _LOOK_UP.search(node.name) else _moved(node))]
 
 
+def _check_sizes(sizes: Sequence[Any]) -> None:
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError
+
+
+def _product(one: list[int], other: list[int], width: int, batch: int = 1) -> Kernel:
+    """Of two matrices, whose inner sizes are equal."""
+    (rows, inner), (inner_too, columns) = one, other
+    _check_sizes([batch, rows, inner, columns])
+    if inner != inner_too:
+        raise ValueError
+    return matmul(rows, inner, columns, width, batch=batch)
+
+
 def _convolution(out: list[int], weight: list[int], width: int) -> Kernel:
     """As a matrix product: places by channels of the weight; [N, K, ...] out, [K, C/groups, ...] weight."""
-    if not all(type(size) is int and size >= 0 for size in [*out, *weight]) or len(out) < 3:
+    _check_sizes([*out, *weight])
+    if len(out) < 3:
         raise ValueError
     return matmul(out[0] * prod(out[2:]), prod(weight[1:]), weight[0], width)
 

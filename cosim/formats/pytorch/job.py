@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
@@ -20,7 +20,7 @@ from cosim.formats.pytorch.link import MatchedComm, align_clocks, match_comms, r
 from cosim.formats.pytorch.measured_program import CommPart
 from cosim.formats.pytorch.measured_program import write as write_program
 from cosim.formats.pytorch.mesh import mesh_of
-from cosim.formats.pytorch.self_check import check_replay
+from cosim.formats.pytorch.self_check import WITHIN, check_replay
 from cosim.formats.pytorch.step import MeasuredStep, StepCut, sort_out
 from cosim.units import NEVER, format_time
 from cosim.workload.program import DeviceMesh, Program, Workload
@@ -207,6 +207,8 @@ def link_ranks(
         [*cut], steps, listed, numbers, world_size, report, measured=measured, axes=axes
     )
     _tell([*matched.values()], report, simulated=collectives == "simulated")
+    if not measured:
+        _doubt_unsized(steps, report)
     offsets = align_clocks([{n: end for n, (_, end) in mine.items()} for mine in kernels], report)
     begins = [step.begin - offset for step, offset in zip(steps, offsets, strict=True)]
     begin_ps = tuple(begin - min(begins) for begin in begins)
@@ -218,6 +220,28 @@ def link_ranks(
         name, world_size, tuple(steps), tuple(parts), tuple(matched[n] for n in sorted(matched)), begin_ps,
         start == "together", report, mesh,
     )  # fmt: skip
+
+
+def _doubt_unsized(steps: Sequence[MeasuredStep], report: ReportBuilder) -> None:
+    """Say which libraries' kernels no network times, where they take more than a hundredth of a step."""
+    worst: dict[str, float] = {}
+    for step in steps:
+        sized = {id(work) for _, _, work in step.comms}
+        took: Counter[str] = Counter()
+        for work in step.timeline.works:
+            if work.library and id(work) not in sized:
+                took[work.library] += step.lasts(work.begin, work.end)
+        lasts = step.lasts(step.begin, max([step.end, *(work.end for work in step.timeline.works)]))
+        for library, time in took.items():
+            worst[library] = max(worst.get(library, 0.0), time / max(lasts, 1))
+    for library, share in worst.items():
+        if share > WITHIN:
+            report.doubt(
+                f"communication of {library}",
+                "the trace doesn't say the bytes of its kernels: on every network they keep their measured"
+                f" time, {share:.1%} of the step",
+                "say them: `libraries: [{kind: names, kernels: {...}, sizes: {...}}]`",
+            )
 
 
 def mesh_for(

@@ -7,7 +7,7 @@ replay needs; the rest is counted.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -187,11 +187,12 @@ def read(text: TextIO, file: str, libraries: Mapping[str, CommunicationLibrary])
     for work in timeline.works:
         work.library = whose.get(work.name, "")
     several = {ranks for ranks in timeline.groups.values() if len(ranks) > 1}
+    only = next(iter(several)) if len(several) == 1 else None
     for call in timeline.calls:
         if call.name != RECORD and call.comm is not None and not call.comm.group:
-            only = len(several) == 1
-            call.comm = replace(call.comm, ranks=next(iter(several))) if only else None
-    timeline.calls.sort(key=lambda call: (call.begin, -call.end))
+            call.comm = replace(call.comm, ranks=only) if only else None
+    timeline.calls += _of_kernels(timeline, only)
+    timeline.calls.sort(key=lambda call: (call.begin, -call.end, call.runtime))
     timeline.works.sort(key=lambda work: (work.begin, work.end))
     return timeline
 
@@ -273,6 +274,31 @@ def window(timeline: Timeline, begin: int, end: int, earlier: Collection[int] = 
         or (work.correlation not in known and begin <= work.begin < end and id(work) not in earlier)
     ]
     return replace(timeline, calls=calls, works=works)
+
+
+def _of_kernels(timeline: Timeline, only: tuple[int, ...] | None) -> list[HostEvent]:
+    """A call around each launch of a kernel whose bytes its library says itself, and no operator."""
+    names = {work.name: work.library for work in timeline.works if work.library}
+    sent = {
+        name: comm
+        for name, library in names.items()
+        if (comm := from_operator(name, {}, [timeline.libraries[library]], Location(timeline.file)))
+    }
+    kernels = {work.correlation: work.name for work in timeline.works if work.name in sent}
+    if not kernels:
+        return []
+    told: dict[str, list[HostEvent]] = defaultdict(list)
+    for call in timeline.calls:
+        if call.comm is not None:
+            told[call.thread].append(call)
+    found = []
+    for call in timeline.calls:
+        name = kernels.get(call.correlation, "") if call.runtime and call.correlation is not None else ""
+        if name and not any(one.begin <= call.begin < one.end for one in told[call.thread]):
+            comm = replace(sent[name], place=call.place)
+            comm = comm if comm.group else replace(comm, ranks=only)
+            found.append(replace(call, name=name, runtime=False, external=None, correlation=None, comm=comm))
+    return found
 
 
 def _library(libraries: Mapping[str, CommunicationLibrary], kernel: str) -> str:

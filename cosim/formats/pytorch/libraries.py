@@ -14,11 +14,11 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import Field, field_validator
 
-from cosim.spec import Spec
+from cosim.spec import SizeBytes, Spec
 
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "barrier")
 
@@ -55,7 +55,10 @@ class CommunicationLibrary(Spec):
         """
 
     def sends(self, operator: TracedOperator) -> SentBytes | None:  # noqa: ARG002 - where bytes stand there
-        """What an operator sends that launches such a kernel; None: it is none, or doesn't say so."""
+        """What an operator sends that launches such a kernel; None: it is none, or doesn't say so.
+
+        Of a kernel that no such operator launches it is asked by the kernel's name, without shapes.
+        """
         return None
 
 
@@ -72,28 +75,40 @@ class KernelNames(CommunicationLibrary):
     names_group: bool = Field(
         True, description="false: no operator says its group, which is the trace's only"
     )
+    sizes: dict[str, SizeBytes] = Field(
+        {},
+        description="regular expressions of kernels' names, each with the bytes that a rank sends in such a "
+        "kernel, where no operator says them; counted as `kind: collective` counts its size",
+    )
+    group: str = Field(
+        "", description="process group of kernels with `sizes`; omitted: the trace's only one, or all ranks"
+    )
 
-    @field_validator("kernels", "operators")
+    @field_validator("kernels", "operators", "sizes")
     @classmethod
-    def _check(cls, table: dict[str, str]) -> dict[str, str]:
+    def _check(cls, table: dict[str, Any]) -> dict[str, Any]:
         for pattern, kind in table.items():
             try:
                 re.compile(pattern)
             except re.error as error:
                 raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
-            if kind and kind not in _COLLECTIVES:
+            if isinstance(kind, str) and kind and kind not in _COLLECTIVES:
                 raise ValueError(f"{kind!r} is no collective: there are {', '.join(_COLLECTIVES)}")
         return table
 
     def kind(self, kernel: str) -> str | None:
         """The first pattern that is found in the name."""
-        return next((kind for pattern, kind in self._kernels if pattern.search(kernel)), None)
+        return _first(self._kernels, kernel)
 
     def sends(self, operator: TracedOperator) -> SentBytes | None:
-        """Bytes of the first tensor, over the group that is named last."""
-        kind = next((kind for pattern, kind in self._operators if pattern.search(operator.name)), None)
+        """Bytes of the first tensor, over the group that is named last; of a kernel, those of ``sizes``."""
+        if (stated := _first(self._sizes, operator.name)) is not None and (moves := self.kind(operator.name)):
+            return SentBytes(moves, stated, self.group)
+        kind = _first(self._operators, operator.name)
+        if not kind:
+            return None
         place = next((k for k, one in enumerate(operator.shapes) if _is_shape(one)), None)
-        if not kind or place is None or place >= len(operator.types):
+        if place is None or place >= len(operator.types):
             return None
         from cosim.formats.pytorch.communication import width_of
 
@@ -113,8 +128,23 @@ class KernelNames(CommunicationLibrary):
         return [(re.compile(pattern), kind) for pattern, kind in self.kernels.items()]
 
     @cached_property
+    def _sizes(self) -> list[tuple[re.Pattern[str], int]]:
+        return [(re.compile(pattern), size) for pattern, size in self.sizes.items()]
+
+    @cached_property
     def _operators(self) -> list[tuple[re.Pattern[str], str]]:
         return [(re.compile(pattern), kind) for pattern, kind in self.operators.items()]
+
+
+T = TypeVar("T")
+
+
+def _first(table: Sequence[tuple[re.Pattern[str], T]], name: str) -> T | None:
+    """What stands beside the first pattern that is found in a name."""
+    for pattern, found in table:
+        if pattern.search(name):
+            return found
+    return None
 
 
 def _is_shape(value: Any) -> bool:
@@ -125,7 +155,7 @@ def every_library(further: Sequence[CommunicationLibrary] = ()) -> Mapping[str, 
     """The registered ones by name, those of a scenario before them."""
     from cosim.registry import find, names
 
-    own = {f"{type(one).__name__} {number}": one for number, one in enumerate(further)}
+    own = {f"libraries[{number}]": one for number, one in enumerate(further)}
     group = "cosim.communications"
     return own | {name: find(group, name)() for name in names(group)}
 
@@ -153,13 +183,16 @@ class NcclKernels(KernelNames):
 
 
 class DeepEP(KernelNames):
-    """DeepEP and pplx-kernels: dispatch and combine of experts"""
+    """DeepEP, its forks, pplx-kernels and MORI: dispatch and combine of experts"""
 
     kernels: dict[str, str] = Field(
         {
-            r"deep_ep::\w+::(\w+::)?(dispatch|combine)": "all_to_all",
-            r"deep_ep::": "",
+            r"(\bdeep_ep|\bep)::\w+::(\w+::)?(dispatch|combine)": "all_to_all",
+            r"\b(intranode|internode(_ll)?|hybrid_ep)::(\w+::)?(dispatch|combine)": "all_to_all",
+            r"\b(deep_ep|intranode|internode(_ll)?|hybrid_ep)::": "",
             r"pplx::|(^|\W)all_to_all::(AllToAll|a2a)": "all_to_all",
+            r"mori::.*Ep(Dispatch|Combine)": "all_to_all",
+            r"\bmori::": "",
         },
         description="see KernelNames",
     )

@@ -36,6 +36,8 @@ from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import COMMUNICATION, Operation, OpKind, Program, Workload
 
 T = TypeVar("T")
+MOST_RANKS = 1 << 24
+"""More than any cluster has; tables of all ranks fit into memory."""
 
 
 class PyTorchWorkload(WorkloadSpec):
@@ -176,12 +178,17 @@ class PyTorchWorkload(WorkloadSpec):
     def _world_size(self, ranks: Sequence[int], said: int | None, place: str, report: ReportBuilder) -> int:
         """How many ranks there are; one rank's trace may stand for all."""
         wanted = self.world_size or said or len(ranks)
-        missing = [rank for rank in range(wanted) if rank not in ranks]
+        if wanted > MOST_RANKS:
+            raise WorkloadError(
+                f"the job has {wanted} ranks",
+                location=Location(place),
+                hint=f"it can have {MOST_RANKS:,}; set `world_size` if the trace is wrong",
+            )
         if len(ranks) == 1 < wanted:
             report.assumed(f"the trace of one rank runs on all {wanted} ranks")
         elif len(ranks) == 1:
             return 1
-        elif missing or len(ranks) > wanted:
+        elif len(ranks) != wanted or max(ranks) >= wanted:
             raise WorkloadError(
                 f"there are traces of {len(ranks)} ranks ({few(sorted(ranks))}), but the job has {wanted}",
                 location=Location(place),

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from cosim.formats.pytorch.communication import RECORD
 from cosim.formats.pytorch.kineto import HostEvent, blocks, makes_wait
 
 AUTOGRAD = "autograd::engine::"
@@ -43,7 +42,7 @@ class Burst:
 
 @dataclass(slots=True)
 class Item:
-    """``inside`` is the ``record_param_comms`` around it, if any."""
+    """``inside`` is the call around it that communicates, if any."""
 
     begin: int
     end: int
@@ -79,7 +78,7 @@ def _items(
         nonlocal now
         if time > now:
             call = stack[-1][1] if stack else None
-            inside = next((c for _, c in reversed(stack) if c.name == RECORD and c.comm), None)
+            inside = next((c for _, c in reversed(stack) if c.comm), None)
             waits = call is not None and (
                 blocks(call.name) or (call.runtime and call.correlation in copies_back)
             )
@@ -97,7 +96,7 @@ def _items(
             continue
         yield from close(call.begin)
         yield from until(call.begin)
-        inside = next((c for _, c in reversed(stack) if c.name == RECORD and c.comm), None)
+        inside = next((c for _, c in reversed(stack) if c.comm), None)
         if launch:
             yield Item(call.begin, call.begin, What.LAUNCH, call, inside)
         elif makes_wait(call.name):

@@ -38,6 +38,11 @@ def whose(kernel: str) -> tuple[str, str] | None:
         ("void deep_ep::internode_ll::combine<true, 7168, 9>(void*, void*)", "deep_ep", "all_to_all"),
         ("void deep_ep::internode::notify_dispatch<false, 4>(int const*, int*)", "deep_ep", ""),
         ("void deep_ep::layout::get_dispatch_layout<256, 4, 8>(long const*)", "deep_ep", ""),
+        ("void dpsk::ep::internode::combine<false, 8, __nv_bfloat16>(int4*)", "deep_ep", "all_to_all"),
+        ("void dpsk::ep::internode::cached_notify<false>(int, int)", "deep_ep", ""),
+        ("void uccl::internode_ll::dispatch<true, 7168>(void*)", "deep_ep", "all_to_all"),
+        ("void hybrid_ep::dispatch_kernel<unsigned char, 4>(int)", "deep_ep", "all_to_all"),
+        ("void mori::moe::EpCombineInterNodeKernel<hip_bfloat16>(int)", "deep_ep", "all_to_all"),
         ("nvshmemi_transfer_rma_put_nbi_block(void*, void*)", "nvshmem", ""),
         ("nvshmem_alltoall_kernel(int*, int*)", "nvshmem", "all_to_all"),
         ("void mscclpp::allreduce7<__half>(__half*, __half*)", "mscclpp", "all_reduce"),
@@ -109,6 +114,9 @@ def test_a_kernel_without_bytes_is_communication_of_its_measured_time(tmp_path: 
     assert (job.compute.mean_ps, job.communication.mean_ps) == (40 * 10**6, 60 * 10**6)
     assert job.exposed.mean_ps == 60 * 10**6
     assert any("kernel of deep_ep whose bytes" in line for line in job.assumed)
+    assert done.doubts[0].what.endswith("communication of deep_ep")
+    assert "sizes" in done.doubts[0].instead
+    assert not run(tmp_path, collectives="measured").doubts
     assert "communication as measured" in {step.what for step in _path(done)}
 
 
@@ -131,6 +139,8 @@ def test_bytes_of_symmetric_memory_are_its_operators_first_tensor(tmp_path: Path
     (collective,) = done.records.collectives
     assert collective.size_bytes == 1024 * 512 * 2
     assert len(collective.ranks) == 4
+    # After the product, in place of the kernel's 60 us: each rank sends 2 x 3/4 of it at 100 Gb/s.
+    assert done.summary.jobs[0].iteration_mean_ps == pytest.approx(60e6 + 1.5 * 1024 * 512 * 2 * 80, rel=1e-3)
 
 
 @pytest.mark.parametrize("operator", ["_C_custom_ar::all_reduce", "sgl_kernel::all_reduce"])
@@ -163,6 +173,18 @@ def test_bytes_of_vllms_all_reduce_are_its_tensor_over_the_only_group(
     assert sent == ([(4 * 7168 * 2, 4)] if known else [])
     if not known:
         assert all(job.communication.mean_ps == 60 * 10**6 for job in done.summary.jobs)
+
+
+def test_who_knows_a_kernels_bytes_states_them(tmp_path: Path) -> None:
+    """As bytes of a collective: of 8 MB for all four ranks each sends three quarters, at 100 Gb/s."""
+    for rank in range(4):
+        write(tmp_path, "void deep_ep::internode::dispatch<false, 8>(int4*)", rank, 4)
+    mine = {"kind": "names", "kernels": {"dispatch": "all_to_all"}, "sizes": {"dispatch": "8MB"}}
+    done = run(tmp_path, 4, libraries=[mine])
+    (collective,) = done.records.collectives
+    assert (collective.size_bytes, len(collective.ranks)) == (8_000_000, 4)
+    assert done.summary.jobs[0].iteration_mean_ps == pytest.approx(60e6 + 6e6 * 80, rel=1e-3)
+    assert not done.doubts
 
 
 def test_a_library_of_ones_own_says_what_is_sent(tmp_path: Path) -> None:

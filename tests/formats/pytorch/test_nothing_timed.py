@@ -44,6 +44,16 @@ def test_a_cpus_execution_trace_is_refused(tmp_path: Path) -> None:
     assert "on a GPU" in str(caught.value)
 
 
+@pytest.mark.parametrize("shapes", [[["x", 64], [64, 64]], [[-1, 64], [64, 64]], [[64, 64], [65, 64]]])
+def test_shapes_that_make_no_product_are_refused(tmp_path: Path, shapes: list[Any]) -> None:
+    path = operators(tmp_path, ["cuda:0"])
+    trace = json.loads(path.read_text())
+    trace["nodes"][0]["inputs"]["shapes"] = shapes
+    path.write_text(json.dumps(trace))
+    with pytest.raises(WorkloadError, match=r"et\.json: node 2 'aten::mm': input shapes are"):
+        run(tmp_path, et=str(path), gpu="h100-sxm")
+
+
 @pytest.mark.parametrize("device", ["cuda:0", "xpu:0", "npu:1", "hpu:0"])
 def test_any_device_that_computes_is_timed(tmp_path: Path, device: str) -> None:
     done = run(tmp_path, et=str(operators(tmp_path, [device] * 3)), gpu="a100-80gb")

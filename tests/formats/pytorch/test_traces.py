@@ -245,6 +245,12 @@ def test_two_traces_of_a_rank_are_refused(tmp_path: Path) -> None:
         _read(tmp_path)
 
 
+def test_a_job_of_more_ranks_than_any_cluster_has_is_refused(tmp_path: Path) -> None:
+    data_parallel(0, 2**31).write(tmp_path)
+    with pytest.raises(WorkloadError, match="the job has 2147483648 ranks"):
+        _read(tmp_path)
+
+
 def test_ranks_that_differ_are_refused_with_both_places(tmp_path: Path) -> None:
     data_parallel(0, 2).write(tmp_path)
     other = data_parallel(1, 2)

@@ -6,7 +6,8 @@ found stands as a test in the room that it was found in.
 
 ================  ==========================================================================
 ``scenarios``     shipped scenarios with something changed, random jobs; invariants of those that run
-``importers``     every format of traffic, traces, topologies and algorithms, damaged
+``importers``     every format of traffic, topologies and algorithms, damaged
+``traces``        traces of PyTorch of each kind, damaged
 ``store``         folders of runs, unfinished runs and their logs, profiles
 ``wire``          requests to a server and answers of one, damaged and out of order
 ``signals``       commands that are killed, interrupted, frozen, or have no room to write

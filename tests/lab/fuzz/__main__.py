@@ -28,6 +28,7 @@ from tests.lab.fuzz.tally import Tally, cpu_s, run, table
 SHARES = {
     "scenarios": 3,
     "importers": 3,
+    "traces": 2,
     "captures": 2,
     "models": 2,
     "wire": 3,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import weakref
@@ -14,19 +13,15 @@ from typing import Any
 
 import cosim
 from cosim.context import Context
-from cosim.errors import CosimError
 from cosim.files.folder import MANIFEST
 from cosim.formats.chakra.read import ChakraWorkload, RemoteMemory
 from cosim.formats.flow_list.read import FlowListWorkload
 from cosim.formats.goal.read import GoalWorkload
 from cosim.formats.htsim.read import HtsimWorkload
-from cosim.formats.pytorch.read import PyTorchWorkload
 from cosim.formats.tables.read import CsvWorkload, ParquetWorkload
-from cosim.workload.check import check
 from tests.formats import topology_files
 from tests.formats.msccl import programs
-from tests.formats.pytorch.trace_files import data_parallel
-from tests.lab.fuzz.damage import changed, damaged
+from tests.lab.fuzz.damage import damaged
 from tests.lab.fuzz.tally import Inputs, Target, drawn
 from tests.workload.layers import damaged_graphs
 
@@ -109,71 +104,9 @@ class Folder:
         return Target(name, self.inputs(), self.attempt)
 
 
-def _trace_files() -> dict[str, Any]:
-    """Small traces of PyTorch, of two ranks, with their groups; Chakra's JSON and a system's roofline."""
-    one, two = data_parallel(0, 2), data_parallel(1, 2, late=60)
-    two.launch("void deep_ep::intranode::dispatch<8, 768, 8192>(int4*)", 25, 40, 45)
-    files = {
-        f"{name}{rank.rank}.json": getattr(rank, name)() for rank in (one, two) for name in ("et", "kineto")
-    }
-    for name in ("kineto0.json", "kineto1.json"):
-        files[name]["distributedInfo"]["pg_config"] = [{"pg_name": "0", "pg_size": 2, "ranks": [0, 1]}]
-    attributes = [{"name": "num_ops", "int64_val": 10**12}, {"name": "tensor_size", "uint64_val": 10**9}]
-    files["graph.0.json"] = {
-        "workload_graph": [
-            {"Id": 0, "Name": "a", "NodeType": 4, "data_deps": [], "attr": attributes, "runtime": 5},
-            {"Id": 1, "Name": "b", "NodeType": 4, "data_deps": [0], "num_ops": 10**9, "tensor_size": 10**9},
-        ]
-    }
-    files["system.json"] = {"roofline-enabled": 1, "peak-perf": 312, "local-mem-bw": 2039}
-    return files
-
-
-def _read_traces(folder: Path) -> object:
-    found: list[object] = []
-    refused: list[CosimError] = []
-    for spec in (
-        PyTorchWorkload(et="et*.json", kineto="kineto*.json"),
-        PyTorchWorkload(kineto="kineto*.json", collectives="measured"),
-        ChakraWorkload(path="graph", roofline="system.json"),
-    ):
-        try:
-            workload = spec.build(Context(folder))
-            check(workload)
-            found.append(workload)
-        except CosimError as error:
-            refused.append(error)
-    if refused:
-        raise refused[0]
-    return found
-
-
-class Traces(Folder):
-    """Traces of which one value is another, or of which bytes are."""
-
-    def __init__(self) -> None:
-        self._values = _trace_files()
-        super().__init__({name: json.dumps(one).encode() for name, one in self._values.items()}, _read_traces)
-
-    def inputs(self) -> Inputs:
-        """A file's name, and what is in it."""
-
-        def make(draw: Random) -> tuple[str, bytes]:
-            name = draw.choice(self._names)
-            if draw.random() < 0.2:
-                return name, damaged(draw, [self._files[name]])
-            value = self._values[name]
-            for _ in range(draw.randint(1, 3)):
-                value = changed(draw, value)
-            return name, json.dumps(value).encode()
-
-        return drawn(make)
-
-
 def targets() -> list[Target]:
     """A target for each format."""
     found = [Folder(written(name), read).target(name) for name, read in READERS.items()]
-    found.append(Traces().target("traces"))
     graphs = "pipedream", [damaged_graphs.CHAIN, damaged_graphs.SEVERAL], damaged_graphs.cut
     for name, seeds, read in (*programs.fuzz_targets(), *topology_files.fuzz_targets(), graphs):
         found.append(Target(name, drawn(partial(damaged, bodies=seeds)), read))

@@ -17,6 +17,7 @@ EXAMPLES = {
     "scenarios": 200,
     "runs": 6,
     "importers": 100,
+    "traces": 30,
     "captures": 60,
     "models": 30,
     "wire": 60,

@@ -3,7 +3,7 @@
 ``cost``: CPU seconds for each simulated gigabyte and events for each packet, beside ns-3's TCP in the same
 run. ``htsim``: mean completion times beside those of csg-htsim. ``authors``: completions, queues and pauses
 beside the simulator of HPCC's authors. ``uet``: NSCC beside
-Ultra Ethernet's. ``fluid``: the congestion network against it, flow by flow.
+Ultra Ethernet's. ``fluid``: the congestion network against it, flow by flow; ``incasts`` of equal senders.
 ``forward``: what fast-forward saves of a training run, and its error. ``shared``: scenarios of jobs that
 share links, by the fluid and by packets, ``unfair`` one of them over seeds. ``large``: what large runs cost.
 
@@ -16,7 +16,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-SECTIONS = ("cost", "htsim", "authors", "uet", "fluid", "forward", "shared", "unfair", "large")
+SECTIONS = ("cost", "htsim", "authors", "uet", "fluid", "incasts", "forward", "shared", "unfair", "large")
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from tests.lab.benchmarks.rdma.sessions import run, session
 F64 = NDArray[np.float64]
 
 
-def file_of(folder: Path, spec: Ns3Rdma, case: Case, seed: int) -> Path:
+def file_of(folder: Path, spec: Ns3Rdma, case: Case, seed: int | None) -> Path:
     """Where a run is kept."""
     found = hashlib.sha256()
     adapter = ROOT / "adapters" / "ns3"
@@ -37,7 +37,7 @@ def file_of(folder: Path, spec: Ns3Rdma, case: Case, seed: int) -> Path:
     return folder / f"{name} {found.hexdigest()[:12]}.json"
 
 
-def packets(control: Any, case: Case, seed: int, folder: Path | None, **wanted: Any) -> F64:
+def packets(control: Any, case: Case, seed: int | None, folder: Path | None, **wanted: Any) -> F64:
     """Completion times (us) in ns-3; from the folder where they are kept, and then kept."""
     spec = Ns3Rdma.model_validate({"control": control, "mtu": case.mtu, **wanted})
     path = None if folder is None else file_of(folder, spec, case, seed)
