@@ -25,9 +25,11 @@ from tests.pattern.mscclpp.documents import (
     WAIT,
     Json,
     local,
+    multicast_packets,
     op,
     packets,
     pair,
+    pass_on,
     remote,
     two_shot,
 )
@@ -46,7 +48,7 @@ def proved(document: Json) -> KernelProof:
     return prove_plan(parse_plan(json.dumps(document)))
 
 
-@pytest.mark.parametrize("document", [two_shot(), packets()])
+@pytest.mark.parametrize("document", [two_shot(), packets(), pass_on(), multicast_packets()])
 def test_what_does_its_collective_is_proved(document: Json) -> None:
     assert "every order of steps gives this result" in str(proved(document))
 
@@ -206,7 +208,7 @@ def survives(text: str) -> None:
 def test_damaged_plans_are_refused_or_run(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(60):
-        survives(damaged(draw, draw.choice([two_shot(), packets()])))
+        survives(damaged(draw, draw.choice([two_shot(), packets(), pass_on(), multicast_packets()])))
 
 
 @pytest.mark.slow
