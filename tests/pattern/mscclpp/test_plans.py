@@ -13,7 +13,15 @@ import pytest
 import cosim
 from cosim.errors import AlgorithmError, InputError
 from cosim.pattern.costs import Costs
-from cosim.pattern.mscclpp.kernels import GetDirect, LsaAllToAll, OneshotMulticast, TwoshotMulticast
+from cosim.pattern.mscclpp.kernels import (
+    GetDirect,
+    LsaAllToAll,
+    OneshotMulticast,
+    RingPackets,
+    TwoshotGet,
+    TwoshotMulticast,
+    TwoshotPackets,
+)
 from cosim.pattern.mscclpp.messages import plan_template
 from cosim.pattern.mscclpp.prove import KernelProof, prove_plan
 from cosim.pattern.mscclpp.read import parse_plan
@@ -41,6 +49,9 @@ KERNELS = [
     (LsaAllToAll(), Collective.ALL_TO_ALL),
     (LsaAllToAll(poison=True), Collective.ALL_TO_ALL),
     (GetDirect(), Collective.ALL_GATHER),
+    (TwoshotGet(), Collective.ALL_REDUCE),
+    (TwoshotPackets(), Collective.ALL_REDUCE),
+    (RingPackets(), Collective.ALL_REDUCE),
 ]
 
 
