@@ -113,6 +113,8 @@ def summarize_queues(topology: Topology, statistics: NetworkStatistics) -> Queue
 
 
 PLACES = "unit", "router", "channel", "port", "link"
+SPENT = {"flag": "flags", "way": "latencies", "room": "lines in flight", "rate": "rates"}
+"""What the time of messages of lines goes to, as a page says it."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,8 @@ class LineWaits:
     """Picoseconds that a line waited there in the mean, over all that came there; ``lines``: over links.
 
     ``worst_link`` is where lines waited longest, ``worst_link_ps`` for how long in the mean;
-    ``in_flight_bytes`` are the most that a GPU had in flight at once.
+    ``in_flight_bytes`` are the most that a GPU had in flight at once. ``spent_ps``, by ``SPENT``: what the
+    time of all messages went to.
     """
 
     unit_ps: float
@@ -132,6 +135,7 @@ class LineWaits:
     worst_link: str
     worst_link_ps: float
     in_flight_bytes: int
+    spent_ps: dict[str, float]
 
 
 def summarize_line_waits(topology: Topology, statistics: NetworkStatistics) -> LineWaits | None:
@@ -151,6 +155,7 @@ def summarize_line_waits(topology: Topology, statistics: NetworkStatistics) -> L
         worst_link=topology.link_name(worst),
         worst_link_ps=float(waited[worst] / came[worst]) if came[worst] else 0.0,
         in_flight_bytes=round(float(extra["in_flight_bytes"].max())),
+        spent_ps={name: float(extra[f"spent_{name}_ps"].sum()) for name in SPENT},
     )
 
 

@@ -198,6 +198,7 @@ static void ask(struct core *core, struct device *device, int64_t work_at) {
   if (flow->flags >= DEVICE_BLOCK) train->number = (int32_t)((work->next + work->unit) & INT32_MAX);
   work->next += work->step;
   work->out += lines;
+  flow->asked = shape->now;
   bool control = goes_as_request(flow, false);
   if (!(flow->flags & DEVICE_MERGED)) {
     device->units[work->unit].out[is_get(flow)] += lines;
@@ -378,11 +379,34 @@ static void land_message(struct core *core, struct device *device, int64_t at) {
   }
 }
 
+static inline int64_t latency_of(const struct core *core, const struct device *device, int64_t path) {
+  int64_t latency = 0;
+  for (int64_t hop = core->path_ptr[path]; hop < core->path_ptr[path + 1]; hop++)
+    latency += device->link_latency[core->path_link[hop]];
+  return latency;
+}
+
+/* What a message's time went to, once all of it has landed. */
+static void spend(const struct core *core, struct device *device, const struct device_flow *flow) {
+  int64_t *spent = device->spent + flow->from * DEVICE_SPENT, origin = TICK(flow->origin);
+  if (flow->size == 0) {
+    spent[ON_FLAGS] += flow->end - origin;
+    return;
+  }
+  int64_t way = device->shape.memory + latency_of(core, device, flow->there);
+  if (is_get(flow)) way += latency_of(core, device, flow->back);
+  spent[ON_ROOM] += flow->asked - origin;
+  spent[ON_WAY] += way;
+  spent[ON_RATES] += flow->end - flow->asked - way;
+}
+
 /* Lines have landed, the last of them when the train's tail has. */
 static void land(struct core *core, struct device *device, struct device_flow *flow, const struct device_train *train) {
   flow->end = most(flow->end, train->head + (train->lines - 1) * train->gap);
   flow->waiting -= train->lines;
-  if (flow->waiting == 0) land_message(core, device, flow - device->flows);
+  if (flow->waiting > 0) return;
+  spend(core, device, flow);
+  land_message(core, device, flow - device->flows);
 }
 
 /* A train's answer is there: its wavefront may ask for more. */

@@ -347,6 +347,10 @@ enum device_channel { DEVICE_BLOCK = 0x100000, DEVICE_GET = 0x80000, DEVICE_MERG
 /* Where requests wait in a GPU. */
 enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, DEVICE_PLACES = 4 };
 
+/* What a message's time goes to: all of a flag's; of data's the latency of its last line's way, until that could be asked
+ * for (lines in flight), and the rest (rates). */
+enum device_spent { ON_FLAGS = 0, ON_WAY = 1, ON_ROOM = 2, ON_RATES = 3, DEVICE_SPENT = 4 };
+
 enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2 };
 
 /* Times within the model are ticks of 1/64 ps. */
@@ -389,6 +393,7 @@ struct device_work {
 
 struct device_flow {
   int64_t origin, cause, end;
+  int64_t asked; /* when it asked last, ticks */
   int64_t lines, trains, waiting; /* waiting: lines that have not landed */
   int64_t size;
   int64_t there, back; /* where the paths of its requests and of what answers them are */
@@ -429,6 +434,7 @@ struct device {
   COLUMN(int64_t, placed); /* workgroups that each GPU was given so far */
   GRID(int64_t, waited); /* [GPUs, DEVICE_PLACES]: ticks that lines waited in a GPU, by place */
   GRID(int64_t, lines_at); /* and how many came there */
+  GRID(int64_t, spent); /* [GPUs, DEVICE_SPENT]: ticks of the messages that each GPU stored or asked for */
   COLUMN(int64_t, link_waited); /* ticks that lines waited at each link */
   COLUMN(int64_t, link_lines);
   COLUMN(int64_t, in_flight); /* bytes that each GPU has in flight, stored or asked for */

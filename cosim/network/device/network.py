@@ -23,9 +23,11 @@ _TICKS = 1 << kernel.TICK_BITS
 _BIT_TICKS = 1e12 * _TICKS
 _PLACES = "unit", "router", "channel", "port"
 """In the order of ``enum device_place``."""
+_SPENT = "flag", "way", "room", "rate"
+"""In the order of ``enum device_spent``."""
 _WRITTEN = (
-    "stations", "links", "units", "placed", "waited", "lines_at", "link_waited", "link_lines", "in_flight",
-    "most_in_flight",
+    "stations", "links", "units", "placed", "waited", "lines_at", "spent", "link_waited", "link_lines",
+    "in_flight", "most_in_flight",
 )  # fmt: skip
 
 
@@ -97,6 +99,7 @@ class DeviceNetwork(CompiledNetwork):
             placed=np.zeros(gpus, np.int64),
             waited=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
             lines_at=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
+            spent=np.zeros((gpus, kernel.DEVICE_SPENT), np.int64),
             link_waited=np.zeros(topology.num_links, np.int64),
             link_lines=np.zeros(topology.num_links, np.int64),
             in_flight=np.zeros(gpus, np.int64),
@@ -178,7 +181,9 @@ class DeviceNetwork(CompiledNetwork):
 
         ``wait_link_ps`` is the sum over the lines of a link, ``link_lines`` their number. What lines waited
         in a GPU (``wait_unit_ps``, ``unit_lines``, and so on for router, channel and port) and the most bytes
-        that it had in flight stand at the first link that leaves it.
+        that it had in flight stand at the first link that leaves it. There is what the time of messages went
+        to which it stored or asked for, in sum: ``spent_flag_ps`` (messages without bytes), ``spent_way_ps``
+        (latencies), ``spent_room_ps`` (until its last line could be asked for), ``spent_rate_ps`` (the rest).
         """
         device, topology = self._device, self._topology
         extra: dict[str, F64] = {
@@ -192,6 +197,8 @@ class DeviceNetwork(CompiledNetwork):
         for place, name in enumerate(_PLACES):
             by_gpu[f"wait_{name}_ps"] = device.waited[:, place] / _TICKS
             by_gpu[f"{name}_lines"] = device.lines_at[:, place]
+        for cause, name in enumerate(_SPENT):
+            by_gpu[f"spent_{name}_ps"] = device.spent[:, cause] / _TICKS
         for name, values in by_gpu.items():
             extra[name] = np.zeros(topology.num_links)
             extra[name][links] = values[gpus]

@@ -7,7 +7,7 @@
 ``prove``     the proof of a plan: its data, and every order of its steps
 ``messages``  a plan as a template: a row for each load or store of a range
 ``algorithm`` ``{algorithm: mscclpp, path: plan.json}``
-``kernels``   ``oneshot_multicast``, ``twoshot_multicast``, ``lsa_alltoall``, ``get_direct`` as plans
+``kernels``   kernels that are known, as plans: by multicast, stores, loads and packets
 ============  ======================================================================
 
 Rows of a plan say in their channel which thread block has them, and whether the receiver asks for the data

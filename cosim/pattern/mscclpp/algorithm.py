@@ -50,6 +50,7 @@ class _PlanAlgorithm(Algorithm):
             Collective.REDUCE_SCATTER,
             Collective.ALL_TO_ALL,
             Collective.BROADCAST,
+            Collective.SEND_RECV,
         }
     )
 

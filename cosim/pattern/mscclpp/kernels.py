@@ -1,4 +1,4 @@
-"""Kernels that are known, as plans: all-reduce by multicast, all-to-all by stores, all-gather by loads.
+"""Kernels that are known, as plans: by multicast, by stores, by loads, by packets.
 
 Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), read and written anew:
 
@@ -11,6 +11,15 @@ Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), re
     Each GPU stores to every other; then a barrier, or polling (``poison``).
 ``get_direct``
     Each GPU loads the shards of all others.
+
+that of the all-reduces 6 and 5 of microsoft/mscclpp ``test/mscclpp-test`` (MIT), and of NCCL's rings with LL:
+
+``twoshot_packets``
+    Each GPU stores to every other its share as packets, adds up what comes, and stores the sum to all.
+``twoshot_get``
+    Each GPU loads its share from all others, adds up, and loads the sums of all others after a barrier.
+``ring_packets``
+    Packets go around twice: to be added up, then to be read.
 
 Who calls has all ranks meet before, as there, and buffers poisoned.
 """
@@ -48,26 +57,29 @@ class _KernelAlgorithm(Algorithm):
     launch: TimePs = Field(0, ge=0, description="of the kernel, and its end: added once")
 
     @abstractmethod
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
         """The steps of a thread block, one of so many."""
 
     @abstractmethod
-    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
-        """Cells of input and of output."""
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+        """Cells of input, of output and of scratch."""
 
-    def _active(self, size_bytes: int) -> int:
+    def _active(self, n: int, size_bytes: int) -> int:
         """Blocks that have something to do."""
-        del size_bytes
+        del n, size_bytes
         return self.blocks
 
     def plan(self, collective: Collective, n: int, size_bytes: int) -> KernelPlan:
         """The kernel as a plan for so many GPUs."""
-        blocks = self._active(size_bytes)
-        inputs, outputs = self._cells(n, blocks)
+        blocks = self._active(n, size_bytes)
+        inputs, outputs, scratch = self._cells(n, blocks)
         gpus = tuple(
             PlanGpu(
-                {"i": inputs, "o": outputs, "s": 0},
-                tuple(PlanBlock(block, self._block(gpu, block, n, blocks)) for block in range(blocks)),
+                {"i": inputs, "o": outputs, "s": scratch},
+                tuple(
+                    PlanBlock(block, self._block(gpu, block, n, blocks, size_bytes))
+                    for block in range(blocks)
+                ),
             )
             for gpu in range(n)
         )
@@ -112,16 +124,17 @@ class OneshotMulticast(_KernelAlgorithm):
     name: ClassVar[str] = "oneshot_multicast"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
         del n
-        return blocks, blocks
+        return blocks, blocks, 0
 
-    def _active(self, size_bytes: int) -> int:
+    def _active(self, n: int, size_bytes: int) -> int:
         """Threads take 16 bytes each, in turn: the blocks that come to something."""
+        del n
         return max(1, min(self.blocks, -(-size_bytes // (16 * self.threads))))
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
-        del blocks
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        del blocks, size_bytes
         sources = tuple(MemoryPart(peer, "i", block, 1) for peer in range(n))
         return (PlanStep("glre", (MemoryMove(sources, (MemoryPart(gpu, "o", block, 1),)),), by_switch=True),)
 
@@ -135,8 +148,8 @@ class _StoringKernel(_KernelAlgorithm):
     def _polled(self) -> Polled:
         return Polled.DATA if self.poison else Polled.NO
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
-        return n * blocks, n * blocks
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+        return n * blocks, n * blocks, 0
 
     def _all_stored(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         """The barrier, or the polls of what each GPU stores into this block's outputs."""
@@ -155,7 +168,8 @@ class TwoshotMulticast(_StoringKernel):
     name: ClassVar[str] = "twoshot_multicast"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        del size_bytes
         mine = gpu * blocks + block
         sources = tuple(MemoryPart(peer, "i", mine, 1) for peer in range(n))
         targets = tuple(MemoryPart(peer, "o", mine, 1, self._polled) for peer in range(n))
@@ -169,7 +183,8 @@ class LsaAllToAll(_StoringKernel):
     name: ClassVar[str] = "lsa_alltoall"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_TO_ALL})
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        del size_bytes
         moves = tuple(
             MemoryMove(
                 (MemoryPart(gpu, "i", peer * blocks + block, 1),),
@@ -187,12 +202,111 @@ class GetDirect(_KernelAlgorithm):
     name: ClassVar[str] = "get_direct"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_GATHER})
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int]:
-        return blocks, n * blocks
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+        return blocks, n * blocks, 0
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        del size_bytes
         moves = tuple(
             MemoryMove((MemoryPart(peer, "i", block, 1),), (MemoryPart(gpu, "o", peer * blocks + block, 1),))
             for peer in ((gpu + k) % n for k in range(n))
         )
         return (PlanStep("get", moves),)
+
+
+class TwoshotGet(_KernelAlgorithm):
+    """All-reduce: every GPU loads its share from all, adds up, and loads the sums of all"""
+
+    name: ClassVar[str] = "twoshot_get"
+    carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
+
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+        return n * blocks, n * blocks, 0
+
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        del size_bytes
+        mine, others = gpu * blocks + block, [(gpu + k) % n for k in range(1, n)]
+        sources = tuple(MemoryPart(peer, "i", mine, 1) for peer in (gpu, *others))
+        adds = PlanStep("rre", (MemoryMove(sources, (MemoryPart(gpu, "o", mine, 1),)),))
+        moves = (
+            MemoryMove((MemoryPart(peer, "o", at, 1),), (MemoryPart(gpu, "o", at, 1),))
+            for peer in others
+            for at in (peer * blocks + block,)
+        )
+        meet = self._meet(gpu, block, n)
+        return (*meet, adds, *meet, PlanStep("get", tuple(moves)), *meet)
+
+
+_PACKET_BYTES = 8
+"""Data of a packet, and its flags."""
+
+
+class _PacketKernel(_KernelAlgorithm):
+    carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
+
+    def _threadfuls(self, n: int, size_bytes: int) -> int:
+        """Blocks that a GPU's share fills, if each thread takes a packet."""
+        return max(1, -(-size_bytes // (n * _PACKET_BYTES * self.threads)))
+
+    def _active(self, n: int, size_bytes: int) -> int:
+        return min(self.blocks, self._threadfuls(n, size_bytes))
+
+
+class TwoshotPackets(_PacketKernel):
+    """All-reduce: every GPU stores packets to all, adds up its share, and stores packets of that to all"""
+
+    name: ClassVar[str] = "twoshot_packets"
+
+    def _active(self, n: int, size_bytes: int) -> int:
+        """Equally many for each peer, which they store to and read from."""
+        return (n - 1) * max(1, min(self.blocks // (n - 1), self._threadfuls(n, size_bytes)))
+
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+        return n * blocks, n * blocks, 2 * n * blocks
+
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        whole, each, peers = n * blocks, blocks // (n - 1), [(gpu + k) % n for k in range(1, n)]
+        peer, count, at = peers[block // each], n - 1, block % each * (n - 1)
+
+        def packets(where: int, first: int, count: int) -> MemoryPart:
+            return MemoryPart(where, "s", first, count, Polled.PACKET)
+
+        def plain(buffer: str, first: int, count: int) -> MemoryPart:
+            return MemoryPart(gpu, buffer, first, count)
+
+        theirs, mine = peer * blocks + at, gpu * blocks
+        put = MemoryMove((plain("i", theirs, count),), (packets(peer, mine + at, count),))
+        read = MemoryMove((packets(gpu, whole + theirs, count),), (plain("o", theirs, count),))
+        steps = [PlanStep("ppkt", (put,)), PlanStep("upkt", (read,))]
+        adders = min(blocks, self._threadfuls(n, size_bytes))
+        first, past = blocks * block // adders, blocks * (block + 1) // adders
+        if block < adders:
+            came = (packets(gpu, one * blocks + first, past - first) for one in peers)
+            going = (packets(one, whole + mine + first, past - first) for one in peers)
+            parts = (plain(buffer, mine + first, past - first) for buffer in "io")
+            own, total = parts
+            steps.insert(1, PlanStep("recspkt", (MemoryMove((own, *came), (total, *going)),)))
+        return tuple(steps)
+
+
+class RingPackets(_PacketKernel):
+    """All-reduce: packets go around, are added up on their way, and go around again (NCCL's LL)"""
+
+    name: ClassVar[str] = "ring_packets"
+
+    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+        return n * blocks, n * blocks, 2 * n * blocks
+
+    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+        del size_bytes
+        after, steps = (gpu + 1) % n, []
+        for turn in range(2 * n - 1):
+            share = (gpu - 1 - turn) % n * blocks + block
+            came = MemoryPart(gpu, "s", (turn > n - 1) * n * blocks + share, 1, Polled.PACKET)
+            sent = MemoryPart(after, "s", (turn >= n - 1) * n * blocks + share, 1, Polled.PACKET)
+            own = MemoryPart(gpu, "i", share, 1)
+            sources = (own,) if turn == 0 else (own, came) if turn < n else (came,)
+            kept = (MemoryPart(gpu, "o", share, 1),) if turn >= n - 1 else ()
+            going = (sent,) if turn < 2 * n - 2 else ()
+            steps.append(PlanStep("respkt", (MemoryMove(sources, (*kept, *going)),)))
+        return tuple(steps)

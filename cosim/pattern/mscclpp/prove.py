@@ -173,11 +173,21 @@ class _KernelReplay:
             of |= value.of
         return _CellData(first.piece, of)
 
+    def _due_here(self) -> dict[Cell, _CellData]:
+        """What is due. Whom all GPUs send to, one so far after each, is the plan's to say."""
+        if self.plan.collective is not Collective.SEND_RECV:
+            return self.due
+        n, each = len(self.plan.gpus), self.plan.num_cells
+        held = self.holds.get(next(iter(self.due)))
+        far = (held.piece // each if held is not None and held.piece > 0 else 0) or n - 1
+        pieces = {cell: (value.piece + far * each) % (n * each) for cell, value in self.due.items()}
+        return {cell: _CellData(piece, frozenset({piece // each})) for cell, piece in pieces.items()}
+
     def _check_ends(self) -> None:
         ends = np.full((len(self.plan.gpus), self.order.num_threads), -1, np.int32)
         for number, event in enumerate(self.order.events):
             np.maximum(ends[event.gpu], self.past[number], out=ends[event.gpu])
-        for cell, wanted in self.due.items():
+        for cell, wanted in self._due_here().items():
             held, writer = self.holds.get(cell), self.writer.get(cell)
             said = None
             if held is None:
@@ -234,7 +244,7 @@ def _promise(plan: KernelPlan, root: int) -> tuple[dict[Cell, _CellData], dict[C
     start: dict[Cell, _CellData] = {}
     due: dict[Cell, _CellData] = {}
     for gpu in range(n):
-        before, after = _of_gpu(what, gpu, n, inputs, large, root)
+        before, after = _of_gpu(what, gpu, n, inputs, root)
         for buffer, wanted, into in (("i", before, start), ("o", after, due)):
             for k, piece in wanted.items():
                 (cell,) = cells(plan, MemoryPart(gpu, buffer, k, 1))
@@ -248,21 +258,20 @@ def _promise(plan: KernelPlan, root: int) -> tuple[dict[Cell, _CellData], dict[C
 
 
 def _of_gpu(
-    what: Collective, gpu: int, n: int, inputs: int, whole: int, root: int
+    what: Collective, gpu: int, n: int, inputs: int, root: int
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Pieces by cell of the input before, and of the output after."""
     every = {k: k for k in range(inputs)}
+    own = {k: gpu * inputs + k for k in range(inputs)}
     if what is Collective.ALL_REDUCE:
         return every, every
     if what is Collective.BROADCAST:
         return (every if gpu == root else {}), every
     if what is Collective.ALL_GATHER:
-        return {k: gpu * inputs + k for k in range(inputs)}, {k: k for k in range(n * inputs)}
+        return own, {k: k for k in range(n * inputs)}
+    if what is Collective.SEND_RECV:
+        return own, own
     share = inputs // n
     if what is Collective.REDUCE_SCATTER:
         return every, {k: gpu * share + k for k in range(share)}
-    del whole
-    return (
-        {k: gpu * inputs + k for k in range(inputs)},
-        {k: k // share * inputs + gpu * share + k % share for k in range(inputs)},
-    )
+    return own, {k: k // share * inputs + gpu * share + k % share for k in range(inputs)}

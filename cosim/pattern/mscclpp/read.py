@@ -3,8 +3,8 @@
 The format is that of ``python/mscclpp/language`` and ``src/core/executor`` of github.com/microsoft/mscclpp
 (MIT; Shah et al., "MSCCL++: Rethinking GPU Communication Abstractions for AI Inference", arXiv 2504.09014).
 Read are: put, get, copy, reductions (re, res, rre, rres), packets (ppkt, rppkt, cpkt, upkt, repkt, respkt,
-recpkt, recspkt), multimem (glre, glres, gstore), signal, wait, their relaxed ones, flush, barrier, nop,
-semaphores, pipelines, and thread block groups.
+recpkt, recspkt), multimem (glre, glres, gstore, gstorepkt), signal, wait, their relaxed ones, flush, barrier,
+nop, semaphores, pipelines, and thread block groups.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ _MAX_MOVED = 1 << 21
 
 _COLLECTIVES = {kind.value.replace("_", ""): kind for kind in (
     Collective.ALL_REDUCE, Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_TO_ALL,
-    Collective.BROADCAST,
+    Collective.BROADCAST, Collective.SEND_RECV,
 )}  # fmt: skip
 _BUFFERS = ("i", "o", "s")
 _KEYS = {"i": "input_chunks", "o": "output_chunks", "s": "scratch_chunks"}
 
-_EACH = {"put", "pws", "pwsf", "get", "copy", "ppkt", "rppkt", "cpkt", "upkt", "gstore"}
+_EACH = {"put", "pws", "pwsf", "get", "copy", "ppkt", "rppkt", "cpkt", "upkt", "gstore", "gstorepkt"}
 """Source k goes to target k."""
 _SUM = {"re", "res", "rre", "rres", "repkt", "respkt", "recpkt", "recspkt", "glre", "glres"}
 """All sources are added up, for all targets."""
-_PACKET_SOURCES = {"rppkt": 0, "upkt": 0, "repkt": 1, "respkt": 1, "recpkt": 1, "recspkt": 1}
+_PACKET_SOURCES = {"rppkt": 0, "upkt": 0, "gstorepkt": 0, "repkt": 1, "respkt": 1, "recpkt": 1, "recspkt": 1}
 """From this source on they are packets."""
-_PACKET_TARGETS = {"ppkt": 0, "rppkt": 0, "cpkt": 0, "respkt": 1, "recpkt": 1, "recspkt": 1}
+_PACKET_TARGETS = {"ppkt": 0, "rppkt": 0, "cpkt": 0, "gstorepkt": 0, "respkt": 1, "recpkt": 1, "recspkt": 1}
 _SIGNALS, _WAITS = {"signal", "rlxsignal", "pws", "pwsf"}, {"wait", "rlxwait"}
 _NOTHING = {"nop", "flush"}
+_BY_SWITCH = {"glre", "glres", "gstore", "gstorepkt"}
 _NAMES = sorted(
     {*_EACH, *_SUM, *_SIGNALS, *_WAITS, *_NOTHING, "barrier", "pipeline", "sem_acquire", "sem_release"}
 )
@@ -170,7 +171,10 @@ class _PlanReader:
         said = root.text("collective")
         collective = _COLLECTIVES.get(said.replace("_", "").lower())
         if collective is None:
-            root.wrong(f"'collective' should be one of {', '.join(_COLLECTIVES)}, not {_short(said)}")
+            root.wrong(
+                f"'collective' should be one of {', '.join(_COLLECTIVES)}, not {_short(said)}: "
+                "of others nobody knows what their result should be"
+            )
         nodes = root.each("gpus", MAX_GPUS, ", GPU")
         nodes = [_JsonNode(node.value, self.file, f"GPU {k}") for k, node in enumerate(nodes)]
         if len(nodes) < 2:
@@ -314,7 +318,7 @@ class _PlanReader:
             node.wrong(f"is no operation that is known; known: {', '.join(_NAMES)}")
         signals = self._channel_keys(node, gpu, block, sends=True) if name in _SIGNALS else ()
         moves = self._moves(node, gpu, block, name)
-        return PlanStep(name, moves, signals, by_switch=name in ("glre", "glres", "gstore"))
+        return PlanStep(name, moves, signals, by_switch=name in _BY_SWITCH)
 
     def _channel_keys(
         self, node: _JsonNode, gpu: _GpuParts, block: _BlockParts, *, sends: bool
@@ -357,7 +361,11 @@ class _PlanReader:
             if len(sources) != len(targets) and len(sources) != 1:
                 node.wrong(f"has {len(sources)} sources and {len(targets)} targets")
             sources = sources * len(targets) if len(sources) == 1 else sources
-            moves = [MemoryMove(one, other) for one, other in zip(sources, targets, strict=True)]
+            moves = [
+                # Packets that a switch stores where they were read stay as they are.
+                MemoryMove(one, tuple(part for part in other if part.polled is Polled.NO or part not in one))
+                for one, other in zip(sources, targets, strict=True)
+            ]
         for move in moves:
             if len({part.count for part in (*move.sources, *move.targets)}) > 1:
                 node.wrong("a source and its target differ in 'size'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.network.simulator import BalancingUse
-from cosim.results.network_statistics import PLACES, FastForward, LineWaits, QueueSummary
+from cosim.results.network_statistics import PLACES, SPENT, FastForward, LineWaits, QueueSummary
 from cosim.results.render.page import Lines, Page, PageTable, Section, doubts_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
 from cosim.results.requests import RequestSummary
@@ -252,7 +252,7 @@ def _messages(summary: Summary) -> list[str]:
     if summary.queues is not None:
         lines.append(render_queues(summary.queues))
     if summary.line_waits is not None:
-        lines.append(render_line_waits(summary.line_waits))
+        lines.extend(render_line_waits(summary.line_waits))
     if summary.fast_forward is not None:
         lines.append(render_fast_forward(summary.fast_forward))
     if summary.balancing is not None:
@@ -294,15 +294,20 @@ def render_queues(queues: QueueSummary) -> str:
     return f"{where}; {', '.join(counts)}"
 
 
-def render_line_waits(waits: LineWaits) -> str:
-    """Where lines of cache waited, in one line."""
+def render_line_waits(waits: LineWaits) -> list[str]:
+    """Where lines of cache waited, and what messages' time went to."""
     where = ", ".join(f"{place} {format_time(round(getattr(waits, f'{place}_ps')))}" for place in PLACES)
     worst = f"longest at {waits.worst_link} ({format_time(round(waits.worst_link_ps))})"
     most = format_size(waits.in_flight_bytes)
-    return (
-        f"lines: {waits.lines:,} over links; a line waits at {where}, {worst}; "
-        f"at most {most} of a GPU in flight"
+    total = sum(waits.spent_ps.values()) or 1.0
+    spent = ", ".join(
+        f"{percent(waits.spent_ps[key] / total).strip()} on {name}" for key, name in SPENT.items()
     )
+    return [
+        f"lines: {waits.lines:,} over links; a line waits at {where}, {worst}; "
+        f"at most {most} of a GPU in flight",
+        f"messages of lines spend {spent}",
+    ]
 
 
 def _report(report: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -50,6 +50,18 @@ def test_a_message_is_its_bytes_in_whole_lines(size: int) -> None:
     )
 
 
+def test_time_of_messages_is_told_apart_by_cause() -> None:
+    # Two passes of 64 KiB: half of the time the second waits for the first; rates are endless, and no flags.
+    gpu = f"{{{BARE}, outstanding: 128, wavefronts: 32}}"
+    network = f"{{model: device, access: get, workgroups: 4, control: 0B, gpu: {gpu}}}"
+    found = run(network, "{kind: ring, endpoints: 2, rate: 1e9GiB/s, latency: 1us}", 2, "128KiB")
+    spent = found.summary.line_waits.spent_ps
+    assert spent["flag"] == 0
+    assert spent["way"] == 2 * US
+    assert spent["room"] == pytest.approx(2 * US, abs=100)
+    assert spent["rate"] < 100
+
+
 @pytest.mark.parametrize("passes", [1, 2, 3, 7])
 def test_loads_go_in_passes_of_what_threads_hold(passes: int) -> None:
     # One load of 16 bytes a thread, 4 blocks of 1,024 threads: 64 KiB are in flight.

@@ -69,6 +69,36 @@ def two_shot() -> Json:
     return pair([ops(0), ops(1)])
 
 
+def pass_on() -> Json:
+    """Each GPU sends its input, as packets, to the next one's output."""
+    ops = [
+        op("ppkt", [local("i", 0, 2)], [remote(0, 2, buffer=1)]),
+        op("upkt", [local("s", 0, 2)], [local("o", 0, 2)]),
+    ]
+    return {**pair([ops, ops]), "collective": "sendrecv", "inplace": False}
+
+
+def multicast_packets() -> Json:
+    """All-gather: each GPU packs its input, and a switch stores the packets in all, itself among them."""
+
+    def ops(gpu: int) -> list[Json]:
+        mine = local("s", gpu)
+        return [
+            op("cpkt", [local("o", gpu)], [mine]),
+            op("gstorepkt", [mine], [{"switch_channel_id": 0, "index": gpu, "size": 1}]),
+            op("upkt", [local("s", 0, 2)], [local("o", 0, 2)]),
+        ]
+
+    plan = {**pair([ops(0), ops(1)]), "collective": "allgather"}
+    for gpu in plan["gpus"]:
+        gpu["input_chunks"] = 1
+        gpu["channels"].append(
+            {"channel_type": "switch", "buffer_type": "s", "rank_groups": [{"size": 2, "ranks": [0, 1]}]}
+        )
+        gpu["threadblocks"][0]["channels"].append({"channel_type": "switch", "channel_ids": [0]})
+    return plan
+
+
 def packets() -> Json:
     """Each GPU sends all that it has as packets, and adds up what comes."""
     ops = [

@@ -13,7 +13,15 @@ import pytest
 import cosim
 from cosim.errors import AlgorithmError, InputError
 from cosim.pattern.costs import Costs
-from cosim.pattern.mscclpp.kernels import GetDirect, LsaAllToAll, OneshotMulticast, TwoshotMulticast
+from cosim.pattern.mscclpp.kernels import (
+    GetDirect,
+    LsaAllToAll,
+    OneshotMulticast,
+    RingPackets,
+    TwoshotGet,
+    TwoshotMulticast,
+    TwoshotPackets,
+)
 from cosim.pattern.mscclpp.messages import plan_template
 from cosim.pattern.mscclpp.prove import KernelProof, prove_plan
 from cosim.pattern.mscclpp.read import parse_plan
@@ -25,9 +33,11 @@ from tests.pattern.mscclpp.documents import (
     WAIT,
     Json,
     local,
+    multicast_packets,
     op,
     packets,
     pair,
+    pass_on,
     remote,
     two_shot,
 )
@@ -39,6 +49,9 @@ KERNELS = [
     (LsaAllToAll(), Collective.ALL_TO_ALL),
     (LsaAllToAll(poison=True), Collective.ALL_TO_ALL),
     (GetDirect(), Collective.ALL_GATHER),
+    (TwoshotGet(), Collective.ALL_REDUCE),
+    (TwoshotPackets(), Collective.ALL_REDUCE),
+    (RingPackets(), Collective.ALL_REDUCE),
 ]
 
 
@@ -46,7 +59,7 @@ def proved(document: Json) -> KernelProof:
     return prove_plan(parse_plan(json.dumps(document)))
 
 
-@pytest.mark.parametrize("document", [two_shot(), packets()])
+@pytest.mark.parametrize("document", [two_shot(), packets(), pass_on(), multicast_packets()])
 def test_what_does_its_collective_is_proved(document: Json) -> None:
     assert "every order of steps gives this result" in str(proved(document))
 
@@ -206,7 +219,7 @@ def survives(text: str) -> None:
 def test_damaged_plans_are_refused_or_run(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(60):
-        survives(damaged(draw, draw.choice([two_shot(), packets()])))
+        survives(damaged(draw, draw.choice([two_shot(), packets(), pass_on(), multicast_packets()])))
 
 
 @pytest.mark.slow
