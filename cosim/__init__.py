@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from cosim.experiment.search.design import Design
     from cosim.experiment.search.search import search
     from cosim.experiment.simulate import Run
+    from cosim.experiment.studies.perform import study
     from cosim.experiment.sweep import Sweep
     from cosim.experiment.translate import Translation, translate
     from cosim.processes.jobs import RunningJob
@@ -138,6 +139,7 @@ _HOMES = {
     "cosim.experiment.search.design": "Design",
     "cosim.experiment.search.search": "search",
     "cosim.experiment.simulate": "Run",
+    "cosim.experiment.studies.perform": "study",
     "cosim.experiment.sweep": "Sweep",
     "cosim.experiment.translate": "Translation translate",
     "cosim.engine.under_way": "Waiting",
@@ -228,6 +230,7 @@ __all__ = [
     "prove",
     "run",
     "search",
+    "study",
     "sweep",
     "translate",
 ]

@@ -24,6 +24,7 @@ a scenario's                base                           entry points in the g
 ``memory``                  :class:`MemorySpec`            ``cosim.memories``
 ``processes``               :class:`ProcessSpec`           ``cosim.processes``
 a sweep's ``executor``      :class:`Executor`              ``cosim.executors``
+``cosim study NAME``        :class:`Study`                 ``cosim.studies``
 a design's ``optimizer``    :class:`Optimizer`             ``cosim.optimizers``
 ==========================  =============================  ==========================
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from cosim.experiment.executors.call import RunCall, RunResult
     from cosim.experiment.executors.contract import Executor
     from cosim.experiment.search.contract import AskTell, DesignPoint, DesignSpace, Optimizer
+    from cosim.experiment.studies.contract import Study, StudyRounds, StudyRun
     from cosim.files.import_report import ImportReport, ReportBuilder
     from cosim.formats.pytorch.libraries import CommunicationLibrary, SentBytes, TracedOperator
     from cosim.gpu.contract import GpuSpec
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     from cosim.processes.simulation import Simulation
     from cosim.processes.work import DrivenRanks
     from cosim.registry import Named
+    from cosim.results.study import StudyResult, StudyTable
     from cosim.spec import RateBps, SizeBytes, Spec, TimePs
     from cosim.topology.builder import Builder
     from cosim.topology.changes import LinkChange, RouteChange
@@ -139,6 +142,7 @@ _FROM = {
     "cosim.experiment.executors.call": "RunCall RunResult",
     "cosim.experiment.executors.contract": "Executor",
     "cosim.experiment.search.contract": "AskTell DesignPoint DesignSpace Optimizer",
+    "cosim.experiment.studies.contract": "Study StudyRounds StudyRun",
     "cosim.doubts": "Doubt",
     "cosim.files.import_report": "ImportReport ReportBuilder",
     "cosim.formats.pytorch.libraries": "CommunicationLibrary SentBytes TracedOperator",
@@ -173,6 +177,7 @@ _FROM = {
     "cosim.processes.simulation": "Simulation",
     "cosim.processes.work": "DrivenRanks",
     "cosim.registry": "Named",
+    "cosim.results.study": "StudyResult StudyTable",
     "cosim.spec": "RateBps SizeBytes Spec TimePs",
     "cosim.topology.builder": "Builder",
     "cosim.topology.changes": "LinkChange RouteChange",
@@ -311,6 +316,11 @@ __all__ = [
     "SizeBytes",
     "Source",
     "Spec",
+    "Study",
+    "StudyResult",
+    "StudyRounds",
+    "StudyRun",
+    "StudyTable",
     "Template",
     "TimePs",
     "Topology",

@@ -71,6 +71,7 @@ GROUPS = {
     "cosim.communications": PluginGroup(
         "communication library", "cosim.formats.pytorch.libraries:CommunicationLibrary"
     ),
+    "cosim.studies": PluginGroup("study", "cosim.experiment.studies.contract:Study"),
     "cosim.optimizers": PluginGroup("optimizer", "cosim.experiment.search.contract:Optimizer"),
     "cosim.capture_formats": PluginGroup("capture format", "cosim.captures.contract:CaptureFormat"),
     "cosim.topology_formats": PluginGroup("topology format", "cosim.topology.file_format:TopologyFormat"),

@@ -8,6 +8,7 @@ interrupted, by Ctrl-C or SIGTERM (what was computed is kept). Results go to std
 ``run``         run, and sweeps
 ``runs``        what a store has: list, show, prune
 ``search``      search
+``study``       study
 ``answers``     compare, list, prove
 ``analyse``     analyse
 ``synthesis``   learn, synthesise
@@ -46,7 +47,7 @@ from cosim.cli.say import INTERRUPTED, say
 from cosim.errors import CosimError, InputError
 
 _TASKS = {
-    "Simulate": "new run search topology topoopt",
+    "Simulate": "new run study search topology topoopt",
     "See what came out": "compare report view plot analyse runs",
     "Bring a job": "profile partition translate learn synthesise",
     "Trust the answer": "validate fit calibrate prove",
@@ -58,6 +59,7 @@ _TASKS = {
 _MADE_IN = {
     "new": "new",
     "run": "run",
+    "study": "study",
     "search": "search",
     "topology": "topology",
     "topoopt": "topoopt",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -74,40 +74,133 @@ def run(
         _check_goes_with(source, networks or store)
     if measures:
         source = _with_measures(source, measures, networks)
-    call: Callable[..., Done] = experiment.run
+    studies = _studies(by_itself, open_loop, what_matters)
+    what, takes = _kind(source, resume, networks, studies)
+    given: dict[str, object] = {
+        "SCENARIO": source,
+        "--set": changes,
+        "--out": out,
+        "--network": networks,
+        "--vary": vary,
+    }
+    given |= {"--alone": by_itself, "--open-loop": open_loop, "--what-matters": what_matters}
+    given |= {"--check": check, "--figure": figure, "--engine": engine, "--store": store, "--again": again}
+    _refuse(what, given | {"--executor": executor, "--workers": workers}, takes)
+    if figure is not None:
+        from cosim.results.render.figure import check_figure
+
+        check_figure(figure)
+    kept: dict[str, Any] = {"store": store, "again": again, "allow_large": allow_large}
+    where: dict[str, Any] = {"executor": executor, "workers": workers or _cores(source, executor)}
+    done: Done
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
-        done = call(
-            source,
-            changes if source is None else (),
-            out,
-            resume=resume,
-            networks=networks,
-            vary=vary or (),
-            alone=by_itself,
-            what_matters=what_matters,
-            messages=check,
-            open_loop=open_loop or None,
-            figure=figure,
-            engine=engine,
-            store=store,
-            again=again,
-            executor=executor,
-            workers=workers or _cores(source, executor),
-            allow_large=allow_large,
-            overwrite=overwrite,
-            progress=bar.show,
-        )
+        if networks is not None:
+            asked = {"kind": "networks", "networks": networks, "vary": vary or ()}
+            done = _study(asked, source, **kept, **where, progress=bar.show)
+        elif what == _SWEEP:
+            done = experiment.sweep(
+                cast("Sweep", source), out=out, **kept, **where, overwrite=overwrite, progress=bar.show
+            )
+        else:
+            beside = bool(studies or figure or check)
+            done = experiment.run(
+                None if resume else cast("Scenario", source),
+                (),
+                out,
+                resume=resume,
+                messages=bool(check or figure or open_loop),
+                engine=engine,
+                overwrite=overwrite,
+                progress=bar.show,
+                **(kept | {"again": not resume and (again or beside)}),
+            )
+            if studies:
+                _study_beside(done, studies, **kept, **where, progress=bar.show)
     try:
         measured = _measured(done, source, measures or ())
     except InputError:  # the run is there all the same
         _print(done, as_json, quiet, {})
         raise
     _print(done, as_json, quiet, measured)
+    if figure is not None:
+        drawn = cast("Run | SweepRun", done).draw(figure)
+        if not quiet:
+            say(f"drawn: {drawn}")
     if check:
         _check(done, quiet)
     if report is not None:
         _report(done, report)
     _end(done, out or report)
+
+
+_SWEEP = "a sweep"
+_RUNS = {"SCENARIO", "--set", "--store", "--again", "--executor", "--workers"}
+"""What goes with several runs."""
+
+
+def _studies(by_itself: bool, open_loop: list[str] | None, what_matters: bool) -> list[dict[str, Any]]:
+    """Those that the short forms ask for, in the order of the page."""
+    return [
+        *([{"kind": "alone"}] if by_itself else []),
+        *([{"kind": "open_loop", "changes": open_loop}] if open_loop else []),
+        *([{"kind": "what_matters"}] if what_matters else []),
+    ]
+
+
+def _kind(
+    source: Scenario | Sweep | None, resume: Path | None, networks: str | None, studies: list[dict[str, Any]]
+) -> tuple[str, set[str]]:
+    """What is run, and the options that go with it.
+
+    Raises
+    ------
+    InputError
+        Nothing is.
+    """
+    from cosim.experiment.scenario import Scenario
+
+    beside = {"--alone", "--open-loop", "--what-matters", "--check", "--figure"}
+    if resume is not None:
+        return "--resume", beside
+    if source is None:
+        raise InputError("give a scenario or a sweep, or --resume with the folder of a run that broke off")
+    if not isinstance(source, Scenario):
+        return _SWEEP, _RUNS | {"--out", "--figure"}
+    if networks is not None:
+        return "--network", _RUNS | {"--network", "--vary"}
+    one = {"SCENARIO", "--set", "--store", "--again", "--out", "--engine"} | beside
+    return "a run on one network", one | (_RUNS if studies else set())
+
+
+def _refuse(what: str, given: Mapping[str, object], takes: set[str]) -> None:
+    """Refuse the first option that doesn't go with what is run.
+
+    Raises
+    ------
+    InputError
+        Says what does.
+    """
+    for name, value in given.items():
+        if value and name not in takes:
+            fits = ", ".join(one for one in given if one in takes)
+            raise InputError(f"{name} doesn't go with {what}: that takes {fits}")
+
+
+def _study(study: Mapping[str, Any], source: Any, **given: Any) -> NetworkComparison:
+    from cosim.experiment.studies.perform import study as perform
+
+    found: NetworkComparison = perform(study, source, **given)
+    return found
+
+
+def _study_beside(run: Run, studies: list[dict[str, Any]], **given: Any) -> None:
+    """Do studies of a run; an interrupt leaves them out and keeps the run."""
+    for study in studies:
+        if not run.interrupted:
+            try:
+                run.interrupted = run.study(study, **given).interrupted
+            except KeyboardInterrupt:
+                run.interrupted = KeyboardInterrupt.__name__
 
 
 def _cores(source: Scenario | Sweep | None, executor: str | None) -> int | None:

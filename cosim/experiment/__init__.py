@@ -1,8 +1,7 @@
 """A question: scenarios and sweeps, and running them.
 
 ===================================  ======================================================================
-``run``                              ``cosim.run``, ``cosim.sweep``: whatever can be asked, and what goes
-                                     together
+``run``                              ``cosim.run``, ``cosim.sweep``
 ``scenario``                         what a scenario is; ``load`` a file
 ``sweep``                            what a sweep is: axes of choices, seeds, measures
 ``settings``                         ``--set path=value``
@@ -14,9 +13,7 @@
 ``simulate``                         one scenario: ``Run``; ``save`` writes its folder, ``resume`` goes on
                                      with it
 ``trials``                           the runs of a sweep, in several processes
-``networks``                         a scenario on several networks
-``alone``                            each job by itself
-``open_loop``                        recorded messages at their recorded times
+``alone``                            one job by itself, and all without a scheduler
 ``progress``                         what callers are told, and a bar
 ``catalog``                          ``cosim list``
 ``prove``, ``serve``, ``translate``  the commands of these names
@@ -47,8 +44,6 @@
 ``profiles``                         each distinct job run alone, for whoever schedules them
 ``schema``                           a JSON schema of scenarios and sweeps, so that editors complete them:
                                      ``cosim schema``
-``sensitivity``                      what matters: the scenario again for each rate, time and efficiency in
-                                     it, with 1 % more of that
 ``shared_cluster``                   a scenario's cluster: who queues and who schedules, made of what it
                                      says
 ``sizes``                            how large a scenario would be: what needs more memory than there is, or
@@ -62,6 +57,7 @@
                                      isn't run
 ``store/``                           every run under the hash of what determines it, so that no question is
                                      computed twice
+``studies/``                         what is done with several runs of one scenario: ``cosim study``
 ``topoopt/``                         topology and parallelism found in turns, as TopoOpt does
 ===================================  ======================================================================
 """

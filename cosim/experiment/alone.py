@@ -8,12 +8,40 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.engine.records import Records
 from cosim.engine.replay import replay
-from cosim.experiment.build import Built, build
+from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run, simulate
 from cosim.results.summary import BACKGROUND, iteration_times, mean_iterations
+
+
+def jobs_alone(scenario: Scenario) -> dict[int, str]:
+    """Number and name of each job that is run by itself: no background traffic beside others."""
+    jobs = build(scenario).jobs
+    background = [job.workload.name == BACKGROUND for job in jobs]
+    return {number: job.name for number, job in enumerate(jobs) if all(background) or not background[number]}
+
+
+def run_job(scenario: Scenario, number: int) -> Run:
+    """One job of a scenario by itself, from the start.
+
+    Raises
+    ------
+    InputError, SimulationError
+        As :func:`cosim.run`.
+    """
+    built = build(scenario)  # a network is used once
+    built = replace(built, jobs=(replace(built.jobs[number], start_ps=0),))
+    if scenario.collectives.is_carried:
+        from cosim.experiment.open import simulation
+
+        with simulation(scenario, built) as sim:
+            run: Run = sim.run()
+            return run
+    records = replay(
+        built.topology, built.network, built.jobs, built.planner, release=scenario.release, seed=scenario.seed
+    )
+    return Run(scenario, records, interrupted=records.interrupted)
 
 
 def run_alone(scenario: Scenario) -> dict[str, float]:
@@ -26,31 +54,14 @@ def run_alone(scenario: Scenario) -> dict[str, float]:
         As :func:`cosim.run`.
     """
     found: dict[str, float] = {}
-    kinds = [job.workload.name for job in build(scenario).jobs]
-    for number, kind in enumerate(kinds):
-        if kind == BACKGROUND and {*kinds} != {BACKGROUND}:
-            continue
-        built = build(scenario)  # a network is used once
-        records = _by_itself(scenario, replace(built, jobs=(replace(built.jobs[number], start_ps=0),)))
-        if records.interrupted:
+    for number, name in jobs_alone(scenario).items():
+        run = run_job(scenario, number)
+        if run.interrupted:
             raise KeyboardInterrupt
-        times = iteration_times(records.iteration_end_ps[0], 0)
+        times = iteration_times(run.records.iteration_end_ps[0], 0)
         if len(times):
-            found[records.jobs[0].name] = float(np.mean(times))
+            found[name] = float(np.mean(times))
     return found
-
-
-def _by_itself(scenario: Scenario, built: Built) -> Records:
-    """The run of one job."""
-    if scenario.collectives.is_carried:
-        from cosim.experiment.open import simulation
-
-        with simulation(scenario, built) as sim:
-            run: Run = sim.run()
-            return run.records
-    return replay(
-        built.topology, built.network, built.jobs, built.planner, release=scenario.release, seed=scenario.seed
-    )
 
 
 def run_unscheduled(scenario: Scenario) -> dict[str, float]:

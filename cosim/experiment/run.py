@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,151 +17,81 @@ from cosim.plugin_file import plugin_errors
 
 if TYPE_CHECKING:
     from cosim.experiment.executors.contract import Executor
-    from cosim.experiment.networks import Networks, Vary
     from cosim.experiment.sweep import Sweep
-    from cosim.results.networks import NetworkComparison
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
-    Source = Scenario | Sweep | Mapping[str, Any] | str | Path
+    ScenarioSource = Scenario | Mapping[str, Any] | str | Path
     """Made in Python, as plain values, a YAML file, or YAML text (with a line break)."""
-
-
-_BESIDE = frozenset({"alone", "open_loop", "what_matters", "messages", "figure"})
-"""What is computed beside one run, or kept of it."""
+    Source = ScenarioSource | Sweep
 
 
 @overload
 def run(
-    source: Source,
-    set: Changes = ...,
-    out: None = None,
-    *,
-    networks: Networks,
-    vary: Vary = ...,
-    store: str | Path | None = ...,
-    again: bool = ...,
-    executor: Executor | Mapping[str, Any] | str | None = ...,
-    workers: int | None = ...,
-    allow_large: bool = ...,
-    progress: OnProgress | None = ...,
-) -> NetworkComparison: ...
-@overload
-def run(
-    source: Sweep,
-    set: Changes = ...,
-    out: str | Path | None = ...,
-    *,
-    figure: str | Path | None = ...,
-    store: str | Path | None = ...,
-    again: bool = ...,
-    executor: Executor | Mapping[str, Any] | str | None = ...,
-    workers: int | None = ...,
-    allow_large: bool = ...,
-    overwrite: bool = ...,
-    progress: OnProgress | None = ...,
-) -> SweepRun: ...
-@overload
-def run(
-    source: Scenario | Mapping[str, Any] | str | Path,
+    source: ScenarioSource,
     set: Changes = ...,
     out: str | Path | None = ...,
     *,
     store: str | Path,
     again: bool = ...,
-    alone: bool = ...,
-    open_loop: Changes | None = ...,
-    what_matters: bool = ...,
     messages: bool = ...,
-    figure: str | Path | None = ...,
     engine: str | None = ...,
-    workers: int | None = ...,
     allow_large: bool = ...,
     overwrite: bool = ...,
     progress: OnProgress | None = ...,
 ) -> Run | StoredRun: ...
 @overload
 def run(
-    source: Scenario | Mapping[str, Any] | str | Path | None = ...,
+    source: ScenarioSource | None = ...,
     set: Changes = ...,
     out: str | Path | None = ...,
     *,
     resume: str | Path | None = ...,
     store: None = None,
-    networks: None = None,
-    alone: bool = ...,
-    open_loop: Changes | None = ...,
-    what_matters: bool = ...,
     messages: bool = ...,
-    figure: str | Path | None = ...,
     engine: str | None = ...,
-    workers: int | None = ...,
     allow_large: bool = ...,
     overwrite: bool = ...,
     progress: OnProgress | None = ...,
 ) -> Run: ...
 @plugin_errors()
 def run(
-    source: Source | None = None,
+    source: ScenarioSource | None = None,
     set: Changes = (),  # noqa: A002
     out: str | Path | None = None,
     *,
     resume: str | Path | None = None,
-    networks: Networks | None = None,
-    vary: Vary = (),
-    alone: bool = False,
-    open_loop: Changes | None = None,
-    what_matters: bool = False,
     messages: bool = False,
-    figure: str | Path | None = None,
     engine: str | None = None,
     store: str | Path | None = None,
     again: bool = False,
-    executor: Executor | Mapping[str, Any] | str | None = None,
-    workers: int | None = None,
     allow_large: bool = False,
     overwrite: bool = False,
     progress: OnProgress | None = None,
-) -> Run | StoredRun | SweepRun | NetworkComparison:
-    """Run a scenario or a sweep.
+) -> Run | StoredRun:
+    """Run a scenario.
 
-    Settings that can't affect the result are logged as warnings of the logger ``cosim``, before the run.
+    Settings that can't affect the result are logged as warnings of the logger ``cosim``, before the run. What
+    takes several runs are :func:`cosim.study`, :func:`cosim.sweep` and :func:`cosim.search`.
 
     Parameters
     ----------
     source
-        A YAML file, YAML text (with a line break) or its values, a :class:`Scenario` or a :class:`Sweep`.
+        A YAML file, YAML text (with a line break) or its values, or a :class:`Scenario`.
     set
         Changes: ``{"jobs[0].iterations": 5}``, or texts as the command line takes them.
     out
-        A folder to write the results to; of a sweep its table, CSV and figures.
+        A folder to write the results to.
     resume
         Instead of a source: the folder of a run over a simulator elsewhere that broke off.
-    networks
-        Run each design on each of these networks; errors are against the last. ``"fair_share,ns3"``, or a
-        list of names and mappings.
-    vary
-        With ``networks``: the designs, ``{"jobs[0].iterations": [1, 2]}``; all combinations.
-    alone
-        Also run each job by itself: slowdowns and Jain's index.
-    open_loop
-        Also replay, on the same network, the messages of a run with these changes, at their times.
-    what_matters
-        Also run it once for each rate, time and efficiency that it names, with 1 % more of that.
     messages
-        Keep every message in the run, whether the scenario writes them or not.
-    figure
-        A file to draw to, png, svg or pdf: who communicates when; of a sweep its measures.
+        Keep every message in the run, whether the scenario writes them or not: :meth:`Run.draw` needs them.
     engine
         ``"kernel"``, or ``"reference"``: the same results from plain SimPy, slowly, to be stepped through.
     store
         Where runs are kept, and taken from where they are there: a folder, or an address that fsspec knows.
     again
         Run also what the store has.
-    executor
-        Of a sweep, or of ``networks``: where runs are run, ``"dask://host:8786"``, of `cosim list executor`.
-    workers
-        The same: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
     allow_large
         Run also what would take more than this machine's memory, or hours, by an estimate.
     overwrite
@@ -174,13 +103,9 @@ def run(
     Returns
     -------
     Run
-        Of a scenario.
+        What came of it.
     StoredRun
-        Of a scenario whose run was in the store.
-    SweepRun
-        Of a sweep, also where it is a file (which types can't tell: :func:`cosim.sweep` is typed so).
-    NetworkComparison
-        With ``networks``.
+        With ``store``, where the store has it.
 
     Raises
     ------
@@ -203,75 +128,19 @@ def run(
     600000000
     >>> cosim.run(text, {"topology.rate": "160Gbps"}).summary.jobs[0].iteration_mean_ps
     300000000
-    >>> both = cosim.run(text, networks=["congestion_unaware", "congestion_aware"])
-    >>> both.times("congestion_unaware")
-    [600000000.0]
     """
-    given = {
-        "source": source,
-        "set": set,
-        "out": out,
-        "networks": networks,
-        "vary": vary,
-        "alone": alone,
-        "open_loop": open_loop is not None,
-        "what_matters": what_matters,
-        "messages": messages,
-        "figure": figure,
-        "engine": engine,
-        "store": store,
-        "again": again,
-        "executor": executor,
-        "workers": workers,
-    }
     if resume is not None:
-        _refuse("resume, which goes on as the run began", given, _BESIDE)
+        given = {"source": source, "set": set, "out": out, "store": store, "again": again, "engine": engine}
+        for name, value in given.items():
+            if value:
+                raise InputError(f"{name} doesn't go with resume, which goes on as the run began")
         from cosim.experiment.resume import load_unfinished
 
         scenario, out = load_unfinished(resume), resume
     elif source is None:
-        raise InputError("give a scenario or a sweep, or resume with the folder of a run that broke off")
+        raise InputError("give a scenario, or resume with the folder of a run that broke off")
     else:
-        scenario_or_sweep = read_source(source, set)
-        if not isinstance(scenario_or_sweep, Scenario):
-            from cosim.experiment.executors.contract import read_executor
-            from cosim.experiment.trials import run_sweep
-
-            _refuse("a sweep", given, given.keys() - {"networks", "vary", "engine", *_BESIDE} | {"figure"})
-            with allowing_large(allow_large):
-                return run_sweep(
-                    scenario_or_sweep,
-                    out,
-                    figure=figure,
-                    store=store,
-                    again=again,
-                    executor=read_executor(executor),
-                    workers=workers,
-                    overwrite=overwrite,
-                    progress=progress,
-                )
-        scenario = scenario_or_sweep
-        if networks is not None:
-            from cosim.experiment.executors.contract import read_executor
-            from cosim.experiment.networks import run_networks
-
-            _refuse(
-                "networks",
-                given,
-                {"source", "set", "networks", "vary", "store", "again", "executor", "workers"},
-            )
-            with allowing_large(allow_large):
-                return run_networks(
-                    scenario,
-                    networks,
-                    vary,
-                    store=store,
-                    again=again,
-                    executor=read_executor(executor),
-                    workers=workers,
-                    progress=progress,
-                )
-        _refuse("a run on one network", given, {"source", "set", "out", "engine", "store", "again", *_BESIDE})
+        scenario = read_scenario(source, set)
     with allowing_large(allow_large):
         return run_scenario(
             scenario,
@@ -280,10 +149,6 @@ def run(
             store=store,
             again=again,
             messages=messages,
-            alone=alone,
-            open_loop=open_loop,
-            what_matters=what_matters,
-            figure=figure,
             engine=engine,
             overwrite=overwrite,
             progress=progress,
@@ -304,6 +169,7 @@ def sweep(
     executor: Executor | Mapping[str, Any] | str | None = None,
     workers: int | None = None,
     allow_large: bool = False,
+    overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> SweepRun:
     """Run a scenario for every combination of choices on named axes, and for several seeds.
@@ -321,7 +187,13 @@ def sweep(
         Of `cosim list sweep`; the mean iteration if not given.
     set
         Changes of the scenario or the sweep.
-    out, store, again, executor, workers, allow_large, progress
+    out
+        A folder for the table, CSV and figures.
+    executor
+        Where runs are run, ``"dask://host:8786"``, of `cosim list executor`.
+    workers
+        The same: processes; 1 if not given. With more, a script needs ``if __name__ == "__main__":``.
+    store, again, allow_large, overwrite, progress
         As for :func:`cosim.run`.
 
     Returns
@@ -375,8 +247,23 @@ def sweep(
             again=again,
             executor=read_executor(executor),
             workers=workers,
+            overwrite=overwrite,
             progress=progress,
         )
+
+
+def read_scenario(source: Source, changes: Changes = ()) -> Scenario:
+    """The scenario that is meant, with changes.
+
+    Raises
+    ------
+    InputError
+        A mistake, with its place; or it is a sweep.
+    """
+    found = read_source(source, changes)
+    if not isinstance(found, Scenario):
+        raise InputError(f"{found.name or 'this'} is a sweep, not a scenario", hint="cosim.sweep runs it")
+    return found
 
 
 def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
@@ -412,11 +299,3 @@ def read_source(source: Source, changes: Changes = ()) -> Scenario | Sweep:
         refuse_design(document)
         return sweep_from(document, base, name, changes, kind=Sweep)
     return from_document(document, base, name, changes)
-
-
-def _refuse(what: str, given: Mapping[str, object], takes: AbstractSet[str]) -> None:
-    """Refuse the first parameter that doesn't go with what is run."""
-    for name, value in given.items():
-        if value and name not in takes:
-            fits = ", ".join(one for one in given if one in takes)
-            raise InputError(f"{name} doesn't go with {what}: that takes {fits}")

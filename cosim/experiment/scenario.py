@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -237,6 +237,7 @@ class Scenario(Spec):
     record: Record = Field(default_factory=Record, description="what is written down beyond the summary")
 
     _document: located_yaml.Document | None = PrivateAttr(None)
+    _is_as_written: bool = PrivateAttr(True)
     _base: Path = PrivateAttr(default_factory=Path)
 
     @field_validator("jobs")
@@ -292,11 +293,18 @@ class Scenario(Spec):
 
     def as_written(self) -> Any:
         """The YAML value it was read from, changes applied; for one made in Python, what YAML would say."""
-        if self._document is not None:
+        if self._document is not None and self._is_as_written:
             return self._document.value
         from cosim.written import plain
 
         return plain(self)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values; what is written of it, and its key in a store, are its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        if update and update.keys() - {"name"}:
+            copy._is_as_written = False
+        return copy
 
     def locate(self, *path: str | int) -> Location | None:
         """Where the scenario says a key; None for one that was made in Python."""
@@ -306,7 +314,7 @@ class Scenario(Spec):
         """A copy with ``{"jobs[0].iterations": 5}`` or ``["jobs[0].iterations=5"]`` set."""
         from cosim.written import plain
 
-        if self._document is None:
+        if self._document is None or not self._is_as_written:
             document = located_yaml.Document("", plain(self, keep=True))
         else:
             value = plain(self._document.value, keep=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from cosim.errors import AlgorithmError, ScenarioError, SchedulerError, StallError, WorkloadError
 from cosim.experiment.progress import OnProgress, RunProgress
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from cosim.experiment.build import Built
     from cosim.experiment.engines import EngineName
     from cosim.experiment.scenario import Scenario
-    from cosim.experiment.settings import Changes
+    from cosim.experiment.studies.contract import Study
     from cosim.network.simulator import NetworkSimulator
     from cosim.pattern.planner import Planner
+    from cosim.results.alone import JobsAlone
     from cosim.results.matrices import TrafficMatrix
-    from cosim.results.open_loop import LoopComparison
-    from cosim.results.render.page import Page, Section
+    from cosim.results.render.page import Page
     from cosim.results.report.document import RunReport
-    from cosim.results.sensitivity import WhatMatters
     from cosim.results.stored_run import StoredRun
+    from cosim.results.study import StudyResult
     from cosim.results.summary import Summary
     from cosim.topology.graph import Topology
 
@@ -55,12 +55,8 @@ class Run(RunTables):
         Settings that could not affect the result, with their places.
     doubts
         What can make the answer wrong by more than its interval.
-    alone
-        Mean iteration of each job by itself, picoseconds; None where it was not asked for.
-    open_loop
-        The closed loop beside the open loop; None where it was not asked for.
-    what_matters
-        By how much each setting moves the jobs' iterations; None where it was not asked for.
+    studies
+        What :meth:`study` found of it, by name: its page and its report show it.
     interrupted
         Empty, or why not all that was asked for is there.
 
@@ -84,9 +80,7 @@ class Run(RunTables):
     records: Records
     warnings: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
-    alone: Mapping[str, float] | None = None
-    open_loop: LoopComparison | None = None
-    what_matters: WhatMatters | None = None
+    studies: dict[str, StudyResult] = field(default_factory=dict)
     interrupted: str = ""
 
     @cached_property
@@ -108,6 +102,27 @@ class Run(RunTables):
             return self.scenario.as_written()
         except ScenarioError:
             return None
+
+    @property
+    def alone(self) -> Mapping[str, float] | None:
+        """Mean iteration of each job by itself, picoseconds; None before ``study("alone")``."""
+        found = self.studies.get("alone")
+        return None if found is None else cast("JobsAlone", found).times
+
+    def study(self, study: Study | Mapping[str, Any] | str, **given: Any) -> Any:
+        """Do a study of this run's scenario, as :func:`cosim.study` does, without running it again.
+
+        Its page, JSON and report show what was found.
+        """
+        from cosim.experiment.mistakes import find_named
+        from cosim.experiment.studies.contract import Study
+        from cosim.experiment.studies.perform import study as perform
+        from cosim.registry import name_of
+
+        asked = find_named("cosim.studies", Study, study)
+        found = perform(asked, self, **given)
+        self.studies[name_of("cosim.studies", type(asked)) or type(asked).__name__] = found
+        return found
 
     def traffic_matrix(self, job: int = 0, *, over_time: bool = True) -> TrafficMatrix:
         """Bytes from rank to rank of a job, int64[bins, ranks, ranks]; one bin unless ``over_time``."""
@@ -165,34 +180,15 @@ class Run(RunTables):
         return draw_sharing(self.records, self.scenario.name, Path(path), overlap, self.alone)
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as plain values, with ``alone_ps``, ``open_loop`` and ``what_matters`` where they were
-        asked for.
-        """
-        values = self.summary.to_json()
-        if self.alone is not None:
-            values["alone_ps"] = dict(self.alone)
-        if self.open_loop is not None:
-            values["open_loop"] = self.open_loop.to_json()
-        if self.what_matters is not None:
-            values["what_matters"] = self.what_matters.to_json()
-        return values
+        """The summary as plain values, and what each study found, by its name; of ``alone``, ``alone_ps``."""
+        found = {name: study.to_json() for name, study in self.studies.items()}
+        return self.summary.to_json() | {
+            "alone_ps" if name == "alone" else name: found[name] for name in found
+        }
 
     def page_beside(self) -> Page:
-        """The sections of what was asked for beside the run: ``alone``, ``open_loop``, ``what_matters``."""
-        sections: list[Section] = []
-        if self.alone is not None:
-            from cosim.results.render.alone_page import alone_page
-
-            sections += alone_page(self.summary, self.alone)
-        if self.open_loop is not None:
-            from cosim.results.render.loop_page import loop_page
-
-            sections += loop_page(self.open_loop)
-        if self.what_matters is not None:
-            from cosim.results.render.sensitivity_page import sensitivity_page
-
-            sections += sensitivity_page(self.what_matters)
-        return sections
+        """The sections of the studies."""
+        return [section for study in self.studies.values() for section in study.page()]
 
     def page(self) -> Page:
         """The sections of the whole page, for text and for HTML."""
@@ -231,46 +227,30 @@ def run_scenario(
     store: str | Path | None = None,
     again: bool = False,
     messages: bool = False,
-    alone: bool = False,
-    open_loop: Changes | None = None,
-    what_matters: bool = False,
-    figure: str | Path | None = None,
     engine: str | None = None,
     overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> Run | StoredRun:
     """Run one scenario; the parameters are those of :func:`cosim.run`, ``resume`` goes on with ``out``.
 
-    What is looked at beside a run (``messages``, ``alone``, ``open_loop``, ``what_matters``, ``figure``)
-    isn't in a store: with it, or an ``engine``, the scenario is run.
+    Messages that the scenario doesn't write aren't in a store: with ``messages``, or an ``engine``, the
+    scenario is run.
 
     Raises
     ------
     InputError, SimulationError
         As :func:`cosim.run`.
     """
-    if figure is not None:
-        from cosim.results.render.figure import check_figure
-
-        check_figure(figure)
-    messages = messages or figure is not None or open_loop is not None
 
     def make() -> Run:
-        done = _run_once(scenario, out, resume, overwrite, messages, engine, progress)
-        if not done.interrupted:
-            _run_beside(done, alone, open_loop, what_matters, progress)
-        return done
+        return _run_once(scenario, out, resume, overwrite, messages, engine, progress)
 
-    if store is not None:
-        from cosim.experiment.store.single import through_store
+    if store is None:
+        return make()
+    from cosim.experiment.store.single import through_store
 
-        again = again or messages or alone or what_matters or engine is not None
-        done = through_store(store, scenario, out, make, again=again, overwrite=overwrite)
-    else:
-        done = make()
-    if figure is not None and isinstance(done, Run):
-        _log.info("drawn: %s", done.draw(figure))
-    return done
+    again = again or messages or engine is not None
+    return through_store(store, scenario, out, make, again=again, overwrite=overwrite)
 
 
 def _run_once(
@@ -338,27 +318,6 @@ def _run_into(
             unfinished.finished(target)
     _log.info("written to %s", out)
     return done
-
-
-def _run_beside(
-    done: Run, alone: bool, open_loop: Changes | None, what_matters: bool, progress: OnProgress | None
-) -> None:
-    """What is asked for beside the run; an interrupt leaves it out and keeps the run."""
-    try:
-        if alone:
-            from cosim.experiment.alone import run_alone
-
-            done.alone = run_alone(done.scenario)
-        if open_loop is not None:
-            from cosim.experiment.open_loop import compare_loops
-
-            done.open_loop = compare_loops(done.scenario, open_loop, done)
-        if what_matters:
-            from cosim.experiment.sensitivity import sensitivities
-
-            done.what_matters = sensitivities(done, progress)
-    except KeyboardInterrupt:
-        done.interrupted = KeyboardInterrupt.__name__
 
 
 def simulate(

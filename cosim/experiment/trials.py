@@ -22,7 +22,6 @@ from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed
 from cosim.results.quantities import DesignFacts, quantity_of
-from cosim.results.render.figure import check_figure
 from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial, kept_folder
 
 _log = logging.getLogger("cosim")
@@ -32,7 +31,6 @@ def run_sweep(
     sweep: Sweep,
     out: str | Path | None = None,
     *,
-    figure: str | Path | None = None,
     store: str | Path | None = None,
     again: bool = False,
     executor: Executor | None = None,
@@ -51,8 +49,6 @@ def run_sweep(
         What is run.
     out
         A folder for trials.csv, table.txt and figures.
-    figure
-        A file to draw to.
     store
         Where runs are kept, and taken from; the sweep's own, if not given.
     again
@@ -74,8 +70,6 @@ def run_sweep(
     SimulationError
         The executor can't go on.
     """
-    if figure is not None:
-        check_figure(figure)
     executor = executor_of(executor or sweep.executor, workers)
     runs = None if (address := store or sweep.store_address) is None else open_store(address)
     if sweep.keep_runs and out is None:
@@ -94,8 +88,6 @@ def run_sweep(
             with told_in(target, progress) as told:
                 result = _run_all(sweep, tasks, facts, runs, again, executor, told)
             _log.info("written to %s: %s", out, ", ".join(result.write(target)))
-    if figure is not None:
-        _log.info("drawn: %s", result.draw(figure))
     return result
 
 

@@ -16,6 +16,8 @@
 ``measures``                                                         one number of a run each, by name
 ``sweep``, ``orders``                                                what came of a sweep; which choice is
                                                                      better than which
+``study``, ``alone``                                                 what a study found; each job beside its
+                                                                     time alone
 ``networks``                                                         several networks on the same designs
 ``open_loop``                                                        the closed loop beside the open loop
 ``compare``                                                          what differs between two runs

@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.doubts import in_a_line
 from cosim.results.render.page import Page
+from cosim.results.study import StudyResult
 from cosim.results.summary import Summary
 
 
@@ -68,8 +69,8 @@ class CollectiveError:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NetworkComparison:
-    """Every design on each of several networks, as :func:`cosim.run` returns it with ``networks``.
+class NetworkComparison(StudyResult):
+    """Every design on each of several networks: what the study ``networks`` finds.
 
     It prints as the page of ``cosim run --network``, and shows itself in a notebook.
 
@@ -85,11 +86,13 @@ class NetworkComparison:
     Examples
     --------
     >>> import cosim
-    >>> found = cosim.run('''
+    >>> vary = {"topology.latency": ["1us", "2us"]}
+    >>> asked = {"kind": "networks", "networks": "congestion_unaware,fair_share", "vary": vary}
+    >>> found = cosim.study(asked, '''
     ... topology: {kind: switch, endpoints: 4, rate: 80Gbps, latency: 1us}
     ... network: fair_share
     ... jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 4MB}}]
-    ... ''', networks="congestion_unaware,fair_share", vary={"topology.latency": ["1us", "2us"]})
+    ... ''')
     >>> found.designs
     ('topology.latency=1us', 'topology.latency=2us')
     >>> round(found.correlation("congestion_unaware"), 3)  # of the designs' order, with fair_share's
@@ -180,13 +183,3 @@ class NetworkComparison:
         from cosim.results.render.network_page import network_page
 
         return network_page(self)
-
-    def __str__(self) -> str:
-        from cosim.results.render.text import text
-
-        return text(self.page())
-
-    def _repr_html_(self) -> str:
-        from cosim.results.render.html import html
-
-        return html(self.page())

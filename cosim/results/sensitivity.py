@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from cosim.results.study import StudyResult
+
+if TYPE_CHECKING:
+    from cosim.results.render.page import Page
 
 SMALL = 0.005
 """What 1 % of a setting moves by less than this many percent is not worth a line."""
@@ -40,16 +45,23 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
-class WhatMatters:
+class WhatMatters(StudyResult):
     """Every setting that was tried, what moves most first.
 
-    ``runs`` is how many runs it took; ``whole`` is False where an interrupt left some out.
+    ``runs`` is how many runs it took; ``interrupted`` says why some are left out.
     """
 
     tried: tuple[Sensitivity, ...]
     runs: int
-    whole: bool = True
+    interrupted: str = ""
+
+    def page(self) -> Page:
+        """A row for each setting, what moves most first."""
+        from cosim.results.render.sensitivity_page import sensitivity_page
+
+        return sensitivity_page(self)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"tried": [one.to_json() for one in self.tried], "runs": self.runs, "whole": self.whole}
+        tried = [one.to_json() for one in self.tried]
+        return {"tried": tried, "runs": self.runs, "whole": not self.interrupted}

@@ -134,6 +134,11 @@ WHERE = {
         "which files of topologies are read, and what they list",
         "topology-format",
     ),
+    "cosim.studies": (
+        "cosim study NAME",
+        "what takes several runs of a scenario",
+        "study",
+    ),
     "cosim.optimizers": (
         "cosim search DESIGN --optimizer NAME",
         "which point of a design is run next",

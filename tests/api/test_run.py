@@ -44,6 +44,10 @@ jobs:
 """
 
 
+def networks(*given: Any) -> dict[str, Any]:
+    return {"kind": "networks", "networks": given}
+
+
 def test_a_scenario_is_a_file_text_values_or_an_object(tmp_path: Path) -> None:
     file = tmp_path / "ring.yaml"
     file.write_text(TEXT)
@@ -72,12 +76,13 @@ def test_a_sweep_is_a_file_text_values_or_an_object(tmp_path: Path) -> None:
     made = cosim.Sweep(scenario=cosim.loads(TEXT), axes={"rate": {"topology.rate": ["80Gbps", "160Gbps"]}})
     sources: list[Any] = [file, SWEEP, cosim.Sweep.load(file), made]
     for source in sources:
-        done: Any = cosim.run(source)
-        assert isinstance(done, cosim.SweepRun)
+        done = cosim.sweep(source)
         assert done.trials.iteration_ps.tolist() == [STEPS_PS, STEPS_PS / 2]
 
 
 def test_a_sweep_is_no_scenario_and_says_so() -> None:
+    with pytest.raises(cosim.InputError, match=r"is a sweep, not a scenario\s+.*cosim\.sweep"):
+        cosim.run(SWEEP)
     with pytest.raises(cosim.ScenarioError, match="this is a sweep, not a scenario") as caught:
         cosim.load(ROOT / "scenarios" / "cc-shootout.yaml")
     assert caught.value.location is not None
@@ -94,7 +99,7 @@ def test_results_have_a_short_representation(tmp_path: Path) -> None:
     assert repr(cosim.compare(tmp_path, tmp_path)) == f"<Comparison of {beside} with {beside}: 0 rows differ>"
     written = cosim.translate(cosim.loads(TEXT), "flow-list", tmp_path / "flows")
     assert repr(written) == f"<Translation of scenario as flow-list in {tmp_path / 'flows'}>"
-    both = cosim.run(TEXT, networks=["congestion_aware", "congestion_unaware"])
+    both = cosim.study(networks("congestion_aware", "congestion_unaware"), TEXT)
     assert repr(both) == "<NetworkComparison of congestion_aware, congestion_unaware: 1 design>"
     assert repr(cosim.sweep(SWEEP)) == "<SweepRun scenario over rate: 2 runs>"
 
@@ -132,48 +137,44 @@ def test_a_sweep_made_in_python_takes_settings() -> None:
 
 
 def test_networks_side_by_side() -> None:
-    done = cosim.run(
-        TEXT,
-        networks=["congestion_unaware", {"model": "fair_share"}],
-        vary={"topology.rate": ["80Gbps", "160Gbps"]},
-    )
+    asked = networks("congestion_unaware", {"model": "fair_share"})
+    done = cosim.study(asked | {"vary": {"topology.rate": ["80Gbps", "160Gbps"]}}, TEXT)
     assert done.networks == ("congestion_unaware", "{model: fair_share}")
     assert done.times("congestion_unaware") == [STEPS_PS, STEPS_PS / 2]
     assert done.designs == ("topology.rate=80Gbps", "topology.rate=160Gbps")
-    texts = cosim.run(
-        TEXT, networks="congestion_unaware,{model: fair_share}", vary=["topology.rate=80Gbps,160Gbps"]
-    )
+    said = {"kind": "networks", "networks": "congestion_unaware,{model: fair_share}"}
+    texts = cosim.study(said | {"vary": "topology.rate=80Gbps,160Gbps"}, TEXT)
     assert str(texts) == str(done)
 
 
 def test_each_job_beside_its_time_alone() -> None:
-    done = cosim.run(SHARED, alone=True)
+    done = cosim.run(SHARED)
+    assert done.alone is None
+    done.study("alone")
     assert done.alone == {"one": 20 * MS, "two": 20 * MS}
     assert done.to_json()["alone_ps"] == done.alone
     assert "1.500 x" in str(done)
-    assert cosim.run(SHARED).alone is None
+    assert str(cosim.study("alone", SHARED)) in str(done)
 
 
 def test_the_open_loop_beside_the_closed() -> None:
-    done = cosim.run(SHARED, open_loop={"topology.links[2].rate": "200Gbps"})
-    assert done.open_loop is not None
-    one = done.open_loop.jobs[0]
+    done = cosim.run(SHARED, messages=True)
+    study = {"kind": "open_loop", "changes": {"topology.links[2].rate": "200Gbps"}}
+    one = done.study(study).jobs[0]
     assert one.closed_ps == (30 * MS, 30 * MS)
     assert one.recorded_ps == (20 * MS, 20 * MS)
     assert "closed loop against open loop" in str(done)
     assert done.to_json()["open_loop"]["jobs"][0]["closed_ps"] == (30 * MS, 30 * MS)
-    assert (
-        cosim.run(SHARED, open_loop=["topology.links[2].rate=200Gbps"]).to_json()["open_loop"]["jobs"]
-        == (done.to_json()["open_loop"]["jobs"])
-    )
+    study["changes"] = ["topology.links[2].rate=200Gbps"]
+    assert cosim.study(study, SHARED).to_json() == done.to_json()["open_loop"]
 
 
 def test_progress_is_told_of_runs_sweeps_and_networks() -> None:
     told: list[RunProgress] = []
-    cosim.run(SWEEP, progress=told.append)
+    cosim.sweep(SWEEP, progress=told.append)
     assert [(at.done, at.total) for at in told] == [(1, 2), (2, 2)]
     told.clear()
-    cosim.run(TEXT, networks="congestion_unaware,congestion_aware", progress=told.append)
+    cosim.study(networks("congestion_unaware", "congestion_aware"), TEXT, progress=told.append)
     assert [(at.done, at.total, at.text) for at in told] == [
         (0, 2, "scenario on congestion_unaware"),
         (1, 2, "scenario on congestion_aware"),
@@ -187,16 +188,21 @@ def test_a_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert [record.getMessage()] == list(run.warnings)
 
 
-def test_what_is_asked_beside_the_run_may_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cosim.experiment import alone
+def test_what_is_asked_beside_the_run_may_be_interrupted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from cosim.experiment.store import trials
 
-    def interrupted(_: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(alone, "run_alone", interrupted)
-    done = cosim.run(SHARED, alone=True)
-    assert (done.alone, done.interrupted) == (None, "KeyboardInterrupt")
-    assert done.summary.jobs[0].iterations_done == 2
+    monkeypatch.setattr(trials, "run_job", interrupted)
+    file = tmp_path / "it.yaml"
+    file.write_text(SHARED)
+    done = CliRunner().invoke(app, ["run", str(file), "--alone"])
+    assert done.exit_code == 130
+    assert "digest" in done.stdout
+    assert "by itself" not in done.stdout
 
 
 def test_networks_that_are_interrupted_keep_whole_designs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,60 +210,53 @@ def test_networks_that_are_interrupted_keep_whole_designs(monkeypatch: pytest.Mo
         if at.done == 3:
             raise KeyboardInterrupt
 
-    done = cosim.run(
-        TEXT, networks="congestion_unaware,congestion_aware", vary={"seed": [0, 1]}, progress=stop
-    )
+    asked = networks("congestion_unaware", "congestion_aware") | {"vary": {"seed": [0, 1]}}
+    done = cosim.study(asked, TEXT, progress=stop)
     assert (done.designs, done.interrupted) == (("seed=0",), "KeyboardInterrupt")
 
 
 @pytest.mark.parametrize(
-    ("source", "given", "options", "says"),
+    ("source", "options", "says"),
     [
-        (SWEEP, {"alone": True}, ["--alone"], "alone doesn't go with a sweep"),
-        (SWEEP, {"networks": "fair_share"}, ["--network", "fair_share"], "networks doesn't go with a sweep"),
-        (SWEEP, {"open_loop": ["seed=1"]}, ["--open-loop", "seed=1"], "open_loop doesn't go with a sweep"),
-        (TEXT, {"workers": 2}, ["--workers", "2"], "workers doesn't go with a run on one network"),
-        (TEXT, {"vary": ["seed=1,2"]}, ["--vary", "seed=1,2"], "vary doesn't go with a run on one network"),
-        (
-            TEXT,
-            {"networks": "fair_share", "alone": True},
-            ["--network", "fair_share", "--alone"],
-            "alone doesn't go with networks",
-        ),
-        (TEXT, {"resume": "there"}, ["--resume", "there"], "source doesn't go with resume"),
-        (
-            None,
-            {"resume": "there", "out": "x"},
-            ["--resume", "there", "--out", "x"],
-            "out doesn't go with resume",
-        ),
-        (
-            None,
-            {"resume": "there", "set": ["seed=1"]},
-            ["--resume", "there", "--set", "seed=1"],
-            "set doesn't go",
-        ),
-        (None, {}, [], "give a scenario or a sweep, or resume"),
+        (SWEEP, "--alone", "--alone doesn't go with a sweep: that takes SCENARIO, --set, --out, --figure"),
+        (SWEEP, "--network fair_share", "--network doesn't go with a sweep"),
+        (SWEEP, "--open-loop seed=1", "--open-loop doesn't go with a sweep"),
+        (TEXT, "--workers 2", "--workers doesn't go with a run on one network"),
+        (TEXT, "--vary seed=1,2", "--vary doesn't go with a run on one network"),
+        (TEXT, "--network fair_share --alone", "--alone doesn't go with --network"),
+        (TEXT, "--network fair_share --what-matters", "--what-matters doesn't go with --network"),
+        (TEXT, "--resume there", "SCENARIO doesn't go with --resume"),
+        (None, "--resume there --out x", "--out doesn't go with --resume"),
+        (None, "--resume there --set seed=1", "--set doesn't go with --resume"),
+        (None, "", "give a scenario or a sweep, or --resume"),
     ],
 )
-def test_what_makes_no_sense_together_is_refused_in_a_line_both_ways_alike(
-    tmp_path: Path, source: str | None, given: dict[str, Any], options: list[str], says: str
+def test_options_that_make_no_sense_together_are_named_as_they_were_typed(
+    tmp_path: Path, source: str | None, options: str, says: str
 ) -> None:
-    with pytest.raises(cosim.InputError) as from_python:
-        cosim.run(source, **given)
-    assert says in str(from_python.value)
-    assert "\n" not in str(from_python.value)
     file = tmp_path / "it.yaml"
     file.write_text(source or "")
-    done = CliRunner().invoke(app, ["run", *([str(file)] if source else []), *options])
+    done = CliRunner().invoke(app, ["run", *([str(file)] if source else []), *options.split()])
     assert isinstance(done.exception, cosim.InputError)
-    assert str(done.exception) == str(from_python.value)
+    assert says in str(done.exception)
+    assert "\n" not in str(done.exception)
+
+
+def test_resume_goes_on_as_the_run_began() -> None:
+    with pytest.raises(cosim.InputError, match="out doesn't go with resume"):
+        cosim.run(resume="there", out="x")
+    with pytest.raises(cosim.InputError, match="give a scenario, or resume"):
+        cosim.run()
 
 
 def test_a_figure_that_cannot_be_written_is_said_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(cosim.InputError, match="it should end in"):
-        cosim.run(TEXT, {"jobs[0].iterations": 10**9}, figure=tmp_path / "figure.xyz")
-    cosim.run(SHARED, figure=tmp_path / "figure.svg")
+    file = tmp_path / "it.yaml"
+    file.write_text(SHARED)
+    wrong = ["run", str(file), "--set", "jobs[0].iterations=1000000000", "--figure", "figure.xyz"]
+    assert "it should end in" in str(CliRunner().invoke(app, wrong).exception)
+    assert (
+        CliRunner().invoke(app, ["run", str(file), "--figure", str(tmp_path / "figure.svg")]).exit_code == 0
+    )
     assert (tmp_path / "figure.svg").stat().st_size > 10_000
 
 

@@ -152,13 +152,16 @@ class Tags(HTMLParser):
 
 
 def test_a_notebook_shows_everything_escaped_and_without_scripts(run: cosim.Run) -> None:
+    studied = cosim.run(TEXT)
+    studied.study("alone")
+    studied.study("open_loop")
     axes = {"<i>": {"<u>": {"topology.rate": "80Gbps"}, "&amp;": {"topology.rate": "160Gbps"}}}
     shown: list[Any] = [
         run,
         run.summary,
-        cosim.run(TEXT, alone=True, open_loop=[]),
+        studied,
         cosim.sweep(TEXT, axes),
-        cosim.run(TEXT, networks="congestion_unaware,congestion_aware"),
+        cosim.study({"kind": "networks", "networks": "congestion_unaware,congestion_aware"}, TEXT),
         cosim.compare(run, cosim.run(TEXT, {"jobs[0].name": "<script>x</script>"})),
         run.operations,
     ]

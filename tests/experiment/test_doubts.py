@@ -111,9 +111,8 @@ def test_a_search_marks_points_that_do_not_win() -> None:
 
 
 def test_networks_and_comparisons_say_it() -> None:
-    both = cosim.run(
-        SCENARIO, networks=[{"model": "congestion", "control": "dcqcn", "balancer": "spray"}, "fair_share"]
-    )
+    networks = [{"model": "congestion", "control": "dcqcn", "balancer": "spray"}, "fair_share"]
+    both = cosim.study({"kind": "networks", "networks": networks}, SCENARIO)
     assert str(both).startswith("doubtful:")
     assert len(both.to_json()["doubtful"]) == 1
     run = cosim.run(SCENARIO)

@@ -135,11 +135,11 @@ def test_a_sweep_keeps_files_of_others_and_its_own_until_new_ones_are_whole(tmp_
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "table.txt").write_text("mine")
     with pytest.raises(InputError, match="which cosim did not write"):
-        cosim.run(path, out=tmp_path / "out")
-    cosim.run(path, out=tmp_path / "out", overwrite=True)
+        cosim.sweep(path, out=tmp_path / "out")
+    cosim.sweep(path, out=tmp_path / "out", overwrite=True)
     written = (tmp_path / "out" / "trials.csv").read_text()
     with pytest.raises(InputError):
-        cosim.run(path, {"axes.rate": {"topology.rate": ["fast"]}}, out=tmp_path / "out")
+        cosim.sweep(path, set={"axes.rate": {"topology.rate": ["fast"]}}, out=tmp_path / "out")
     assert (tmp_path / "out" / "trials.csv").read_text() == written
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import cosim
 from cosim.cli import app
 from cosim.errors import InputError, NetworkError, ScenarioError, TopologyError
 from cosim.experiment import resume
 from cosim.experiment.build import build
-from cosim.experiment.networks import run_networks
-from cosim.experiment.open_loop import compare_loops
 from cosim.experiment.scenario import Scenario, loads
 from cosim.experiment.serve import serve_network
 from cosim.experiment.simulate import Run, simulate
@@ -108,7 +107,7 @@ def test_a_network_that_no_job_sends_through_draws_a_warning() -> None:
 
 
 def test_a_hybrid_keeps_its_settings_when_asked_beside_others() -> None:
-    asked = run_networks(hybrid(), "hybrid,fair_share")
+    asked = cosim.study({"kind": "networks", "networks": "hybrid,fair_share"}, hybrid())
     one, two = (asked.times(name) for name in ("hybrid", "fair_share"))
     assert one == two
 
@@ -174,9 +173,9 @@ def test_networks_and_loops_are_compared_over_a_simulator_elsewhere(tmp_path: Pa
     with Server(ServerConfig(FairShareNetwork), f"unix:{tmp_path / 's'}") as server:
         there = {"address": server.address}
         scenario = hybrid("hybrid", **{"network.scale_out": there})
-        asked = run_networks(scenario, f"hybrid,{{address: '{server.address}'}},fair_share")
+        asked = cosim.study({"kind": "networks", "networks": ["hybrid", there, "fair_share"]}, scenario)
         assert asked.times("hybrid") == asked.times("fair_share")
-        [job] = compare_loops(scenario, ["topology.latency=500ns"]).jobs
+        [job] = cosim.study({"kind": "open_loop", "changes": ["topology.latency=500ns"]}, scenario).jobs
         assert job.open_ps == job.closed_ps
         one, two = tmp_path / "hybrid.yaml", tmp_path / "out"
         one.write_text(HOSTS.replace("NETWORK", f"{{model: hybrid, scale_out: {there}}}"))

@@ -8,7 +8,6 @@ import pytest
 
 import cosim
 from cosim.context import Context
-from cosim.errors import InputError
 from cosim.profiler.workload import ProfileWorkload
 from cosim.registry import find
 from tests.inputs import ROOT
@@ -21,9 +20,8 @@ jobs: [{workload: {kind: collective, collective: all_reduce, ranks: 4, size: 400
 
 
 def tried(source: Any) -> dict[str, dict[str, float]]:
-    run = cosim.run(source, what_matters=True)
-    assert run.what_matters is not None
-    return {one.setting: dict(one.of_job) for one in run.what_matters.tried}
+    found = cosim.study("what_matters", source)
+    return {one.setting: dict(one.of_job) for one in found.tried}
 
 
 def test_a_ring_moves_with_rate_and_latency_by_their_shares() -> None:
@@ -116,15 +114,10 @@ def test_rates_that_only_a_data_sheet_says_are_tried_by_kind_of_link() -> None:
 
 
 def test_a_page_has_what_moves_most_first_and_counts_the_rest() -> None:
-    lines = str(cosim.run(RING, what_matters=True)).splitlines()
+    lines = str(cosim.study("what_matters", RING)).splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("what matters"))
     assert lines[at + 1].split()[:3] == ["topology.rate", "80", "Gbps"]
     assert lines[at + 1].endswith("-0.67 %")
-
-
-def test_it_is_of_one_run() -> None:
-    with pytest.raises(InputError, match="what_matters"):
-        cosim.run(RING, networks=["fair_share"], what_matters=True)  # type: ignore[call-overload]
 
 
 def test_a_host_that_is_named_is_what_matters_where_it_is_waited_for() -> None:

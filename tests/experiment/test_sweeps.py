@@ -180,9 +180,9 @@ def test_what_does_not_go_with_a_sweep_is_refused(tmp_path: Path) -> None:
 def test_jobs_by_themselves() -> None:
     scenario = loads(SCENARIO)
     assert run_alone(scenario) == {"one": 20 * MS, "two": 20 * MS}
-    run = cosim.run(scenario, alone=True)
-    assert run.alone == run_alone(scenario)
-    text = str(run)
+    found = cosim.study("alone", scenario)
+    assert found.times == run_alone(scenario)
+    text = str(found)
     assert "1.500 x" in text
     assert "1.0000" in text
 
@@ -336,7 +336,7 @@ def test_a_choice_that_does_not_fit_is_an_answer_and_kept_as_one(tmp_path: Path)
     assert not trials.failed
     assert trials.order((), "iteration") == ("8",)
     with pytest.raises(InfeasibleError, match="no choice can be: Llama 3 70B does not fit"):
-        cosim.run(path, set={"only.tp": [1]})
+        cosim.sweep(path, set={"only.tp": [1]})
 
 
 def made(values: dict[tuple[str, str], list[float]]) -> SweepRun:

@@ -95,7 +95,7 @@ def test_a_sweep_runs_them_in_any_number_of_processes(folder: Path, workers: int
     sweep = folder / "sweep.yaml"
     axes = "{time: {network.time: [5us, 6us, 7us]}}"
     sweep.write_text(f"scenario: question.yaml\naxes: {axes}\nmeasures: [iteration]\n")
-    done = cosim.run(cosim.Sweep.load(sweep), workers=workers)
+    done = cosim.sweep(cosim.Sweep.load(sweep), workers=workers)
     assert [one.measures["iteration"] for one in done.runs] == [25e6, 26e6, 27e6]
 
 
@@ -175,7 +175,7 @@ def test_a_class_may_come_from_a_file_beside_it_in_a_sweep_too(folder: Path) -> 
     sweep.write_text(
         "scenario: question.yaml\naxes: {t: {network.time: [5us, 6us]}}\nmeasures: [iteration]\n"
     )
-    done = cosim.run(cosim.Sweep.load(sweep), workers=2)
+    done = cosim.sweep(cosim.Sweep.load(sweep), workers=2)
     assert [one.measures["iteration"] for one in done.runs] == [25e6, 26e6]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cosim.registry import GROUPS
 
@@ -68,7 +69,7 @@ def test_the_scenario_names_one_of_each_kind() -> None:
     text += CABLES.read_text()
     for group, points in project["entry-points"].items():
         (name,) = points
-        assert group == "cosim.formats" or name in text, f"{name} of {group}"
+        assert group in ("cosim.formats", "cosim.studies") or name in text, f"{name} of {group}"
 
 
 def test_its_library_says_which_kernels_communicate(answer: dict[str, Any]) -> None:
@@ -109,9 +110,19 @@ def test_its_scheduler_is_asked(installed: dict[str, str]) -> None:
 
 
 def test_its_executor_runs_a_sweep_and_what_it_lost_again(installed: dict[str, str]) -> None:
-    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).trials.iteration_ps)"]
+    words = [sys.executable, "-c", "import cosim, sys; print(cosim.sweep(sys.argv[1]).trials.iteration_ps)"]
     found = subprocess.run([*words, str(SWEEP)], env=installed, check=True, capture_output=True, text=True)
     assert found.stdout.split() == ["[6.0e+08", "6.0e+08", "1.2e+09", "1.2e+09]"]
+
+
+def test_its_study_asks_for_runs_and_reads_them(installed: dict[str, str], tmp_path: Path) -> None:
+    text = yaml.safe_load(DESIGN.read_text())["scenario"]
+    (tmp_path / "ring.yaml").write_text(yaml.safe_dump(text))
+    words = [sys.executable, "-m", "cosim", "study", "twice", str(tmp_path / "ring.yaml"), "--with"]
+    for where in ([], ["--store", str(tmp_path / "store"), "--workers", "2"]):
+        command = [*words, "rate=40Gbps", *where]
+        found = subprocess.run(command, env=installed, check=True, capture_output=True, text=True)
+        assert found.stdout.split() == ["now", "then", "messages", "600000000", "1200000000", "24"]
 
 
 def test_its_optimizer_says_what_is_run(installed: dict[str, str]) -> None:

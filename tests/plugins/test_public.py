@@ -48,7 +48,7 @@ def test_the_types_that_methods_are_given_and_give_are_here(base: type) -> None:
     }
     usual = {"None", "Any", "Callable", "Mapping", "Path", "Sequence", "Iterator", "Generator", "Event"}
     arrays = {"I32", "I64", "F64", "NDArray"}  # numpy's, under short names and its own
-    assert named - usual - arrays <= {*cosim.plugins.__all__}
+    assert named - usual - arrays <= {*cosim.plugins.__all__, *cosim.__all__}
 
 
 def test_a_name_costs_only_its_own_room() -> None:

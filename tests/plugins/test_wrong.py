@@ -59,6 +59,7 @@ WRONG = {
         "ATopologyFormat",
         "refuses(self, start: str, path: Path) -> str | None, which it lacks",
     ),
+    "cosim.studies": ("AStudy", "ask(self, scenario: Scenario) -> StudyRounds, which it lacks"),
     "cosim.optimizers": ("AnOptimizer", "start(self, space: DesignSpace) -> AskTell, which it lacks"),
 }
 

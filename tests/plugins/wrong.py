@@ -25,6 +25,7 @@ from cosim.plugins import (
     ProcessSpec,
     RoutingSpec,
     Scheduler,
+    Study,
     TopologyFormat,
     TopologySpec,
     WorkloadSpec,
@@ -141,6 +142,10 @@ class ACaptureFormat(CaptureFormat):
 
 class ATopologyFormat(TopologyFormat):
     """Reads nothing."""
+
+
+class AStudy(Study):
+    """Asks nothing."""
 
 
 class AnOptimizer(Optimizer):

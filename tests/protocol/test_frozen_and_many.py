@@ -42,19 +42,18 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_in_a_run_of_several_networks_each_frozen_server_is_replaced(frozen: list[int]) -> None:
-    both = cosim.run(TEXT, networks=[SERVED, {**SERVED, "answer_timeout": "21s"}, "congestion_aware"])
+    networks = [SERVED, {**SERVED, "answer_timeout": "21s"}, "congestion_aware"]
+    both = cosim.study({"kind": "networks", "networks": networks}, TEXT)
     assert len(frozen) == 2
     first, second, right = (both.times(name) for name in both.networks)
     assert first == second == right
 
 
 def test_a_server_that_freezes_in_an_open_loop_is_replaced(frozen: list[int]) -> None:
-    changes = ["topology.rate=50Gbps"]
-    served = cosim.run(TEXT, {"network": SERVED}, open_loop=changes).open_loop
+    study = {"kind": "open_loop", "changes": ["topology.rate=50Gbps"]}
+    served = cosim.study(study, TEXT, {"network": SERVED})
     assert len(frozen) >= 2
-    here = cosim.run(TEXT, open_loop=changes).open_loop
-    assert served is not None
-    assert here is not None
+    here = cosim.study(study, TEXT)
     for one, other in zip(served.jobs, here.jobs, strict=True):
         assert one.open_ps == other.open_ps
 

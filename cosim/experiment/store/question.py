@@ -7,8 +7,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,25 @@ class Question:
     version: str
     base: Path
 
+    def narrowed(
+        self, job: int | None, read: Callable[..., Any] | None, arguments: Sequence[Any]
+    ) -> Question:
+        """The same of one job by itself, or of what a function of cosim's reads of the run.
+
+        Raises
+        ------
+        InputError
+            The function is a plug-in's, whose source the hash doesn't know.
+        """
+        name = ""
+        if read is not None:
+            name = f"{read.__module__}.{read.__qualname__}"
+            if not name.startswith("cosim."):
+                raise InputError(f"{name} is no function of cosim's: what it reads of a run is not stored")
+        said = [question_of(one).key if isinstance(one, Scenario) else one for one in arguments]
+        whole = json.dumps([self.key, job, name, said], sort_keys=True)
+        return replace(self, key=_key(whole))
+
 
 def question_of(scenario: Scenario) -> Question:
     """The question that a scenario asks.
@@ -55,8 +74,11 @@ def question_of(scenario: Scenario) -> Question:
     text = json.dumps(settings, sort_keys=True, ensure_ascii=False, default=_plain)
     values = {key: value for key, value in json.loads(text).items() if key not in _SAYS_NOTHING}
     whole = json.dumps([version(), build, sorted(_sources(scenario)), values], sort_keys=True)
-    key = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return Question(key, values, version(), scenario.base)
+    return Question(_key(whole), values, version(), scenario.base)
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _plain(value: object) -> str:

@@ -264,6 +264,7 @@ def kept(
     alone: Alone | None = None,
     error: str = "",
     parts: Parts | None = None,
+    read: Parts | None = None,
 ) -> NewRun:
     """A run that has ended, as a store takes it.
 
@@ -283,11 +284,13 @@ def kept(
         Why it could not go on.
     parts
         Files of its folder; the summary alone, where nothing is said.
+    read
+        Further files: what a study read of the run.
     """
     from cosim.results.store import SUMMARY_FILE
 
     if parts is None:
-        parts = {} if summary is None else {SUMMARY_FILE: _json(summary)}
+        parts = {} if summary is None else {SUMMARY_FILE: _json(summary), **(read or {})}
     # Of question and files: two clients that answer the same write the same name, like over like.
     state = hashlib.sha256(json.dumps(dict(files), sort_keys=True).encode("utf-8", "surrogateescape"))
     now = datetime.datetime.now(datetime.UTC)

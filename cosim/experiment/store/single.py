@@ -101,7 +101,6 @@ def _keep(store: RunStore, run: Run, reads: Reads, began_s: float) -> None:
             run.summary,
             reads.states(question.base),
             time.time() - began_s,
-            run.alone,
             parts=whole_parts(lambda folder: write_files(run, folder)),
         )
     )

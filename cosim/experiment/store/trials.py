@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from cosim.doubts import in_a_line
 from cosim.errors import CosimError, InfeasibleError, InputError, RemoteError
-from cosim.experiment.alone import run_alone
+from cosim.experiment.alone import run_alone, run_job
 from cosim.experiment.build import build
 from cosim.experiment.save import run_files, write_run
 from cosim.experiment.scenario import Scenario
@@ -29,6 +31,7 @@ from cosim.results.summary import Summary
 from cosim.results.sweep import RUN_REPORT, Trial
 
 _log = logging.getLogger("cosim")
+_READ_FILE = "read.json"
 
 
 class InterruptedRunError(Exception):
@@ -39,7 +42,8 @@ class InterruptedRunError(Exception):
 class Task:
     """One trial to be run. ``store`` is where others look for it; ``again``: run it although it is there;
     ``folder``: where the whole run is written, with its report. ``summarized``: its summary is wanted, and
-    that it can't go on is raised.
+    that it can't go on is raised. ``job``, ``read``, ``arguments``: as of a
+    :class:`~cosim.experiment.studies.contract.StudyRun`.
     """
 
     scenario: Scenario
@@ -51,6 +55,14 @@ class Task:
     again: bool = False
     folder: Path | None = None
     summarized: bool = False
+    job: int | None = None
+    read: Callable[..., Any] | None = None
+    arguments: tuple[Any, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Files that a stored run needs to answer it."""
+        return (*([SUMMARY_FILE] if self.summarized else []), *([_READ_FILE] if self.read else []))
 
     @property
     def with_alone(self) -> bool:
@@ -64,7 +76,8 @@ class TrialAnswer:
 
     trial: Trial
     kept: NewRun | None = None
-    summary: Summary | None = None
+    given: Any = None
+    """The summary that was wanted, or what was read of the run."""
 
 
 def run_task(task: Task) -> TrialAnswer:
@@ -78,7 +91,7 @@ def run_task(task: Task) -> TrialAnswer:
         It was interrupted.
     """
     store = task.store
-    question = None if store is None else _question(task.scenario)
+    question = None if store is None else _question(task)
     if store is None or question is None:
         return _simulated(task).answer(task)
     here = store.is_here()
@@ -97,7 +110,10 @@ def _run_and_keep(task: Task, store: RunStore, question: Question, *, here: bool
     # Of a file that changed meanwhile nobody knows which state was read: such a run answers no question.
     elif made.is_lasting and not read.changed_since(began):
         files, seconds = read.states(question.base), time.time() - began
-        run = kept(question, task.scenario.name, made.summary, files, seconds, made.alone, made.error)
+        name = task.scenario.name
+        run = kept(
+            question, name, made.summary, files, seconds, made.alone, made.error, read=made.files(task)
+        )
         answer = made.answer(task)
         if here and _keep(store, run):
             return replace(answer, trial=replace(answer.trial, run=run.entry.id))
@@ -110,7 +126,7 @@ def stored_answers(store: RunStore, tasks: Sequence[Task]) -> dict[int, TrialAns
     # Names once for all tasks: a listing for each would be a thousand readings of the same folders.
     listing, found = store.listing(), {}
     for number, task in enumerate(tasks):
-        question = _question(task.scenario) if listing else None
+        question = _question(task) if listing else None
         answer = None if question is None else _stored(store, question, task, listing)
         if answer is not None:
             found[number] = answer
@@ -125,6 +141,11 @@ class _Made:
     alone: Mapping[str, float] | None = None
     error: str = ""
     is_lasting: bool = True
+    read: Any = None
+
+    def files(self, task: Task) -> dict[str, bytes]:
+        """What was read of it, as a store keeps it."""
+        return {} if task.read is None else {_READ_FILE: json.dumps(self.read).encode()}
 
     def trial(self, task: Task) -> Trial:
         if self.summary is None:
@@ -134,25 +155,38 @@ class _Made:
         return Trial(task.labels, task.seed, measures, self.summary.digest, doubtful=doubtful)
 
     def answer(self, task: Task) -> TrialAnswer:
-        return TrialAnswer(self.trial(task), summary=self.summary if task.summarized else None)
+        given = self.read if task.read is not None else self.summary if task.summarized else None
+        return TrialAnswer(self.trial(task), given=given)
 
 
 def _simulated(task: Task) -> _Made:
     try:
         with allowing_large(task.allow_large):
-            done = simulate(task.scenario, build(task.scenario))
+            done = _run(task)
         if done.interrupted:
             raise InterruptedRunError
+        read = None if task.read is None else run_messages_read(done, task.read, task.arguments)
         if task.folder is not None:
             _write(done, task.folder)
         alone = run_alone(task.scenario) if task.with_alone else None
-        made = _Made(done.summary, alone)
+        made = _Made(done.summary, alone, read=read)
         made.trial(task)
     except CosimError as error:
         if task.summarized:
             raise
         return _failed(task, error)
     return made
+
+
+def _run(task: Task) -> Run:
+    if task.job is not None:
+        return run_job(task.scenario, task.job)
+    return simulate(task.scenario, build(task.scenario), messages=task.read is not None)
+
+
+def run_messages_read(run: Run, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What a study reads of a run, the same whether it comes from a store or not."""
+    return json.loads(json.dumps(read(run, *arguments)))
 
 
 def _failed(task: Task, error: CosimError) -> _Made:
@@ -171,9 +205,12 @@ def _write(run: Run, folder: Path) -> None:
         run.report().save(target / RUN_REPORT)
 
 
-def _question(scenario: Scenario) -> Question | None:
+def _question(task: Task) -> Question | None:
     try:
-        return question_of(scenario)
+        question = question_of(task.scenario)
+        if task.job is None and task.read is None:
+            return question
+        return question.narrowed(task.job, task.read, task.arguments)
     except CosimError as error:
         _say_once(str(error))
         return None
@@ -188,8 +225,7 @@ def _stored(
     store: RunStore, question: Question, task: Task, listing: Mapping[str, list[str]] | None = None
 ) -> TrialAnswer | None:
     """The trial, where the store has all that is wanted of it."""
-    parts = (SUMMARY_FILE,) if task.summarized else ()
-    entry = store.find(question, parts=parts, listing=listing)
+    entry = store.find(question, parts=task.parts, listing=listing)
     if entry is None or (task.with_alone and not entry.error and entry.alone is None):
         return None
     if entry.error:
@@ -198,7 +234,9 @@ def _stored(
         measures = {name: entry.measures[name] for name in task.measures}
         trial = Trial(task.labels, task.seed, measures, entry.digest, "", entry.id, entry.doubtful)
         try:
-            return TrialAnswer(trial, summary=store.summary(entry) if task.summarized else None)
+            if task.read is not None:
+                return TrialAnswer(trial, given=json.loads(store.part(entry, _READ_FILE)))
+            return TrialAnswer(trial, given=store.summary(entry) if task.summarized else None)
         except InputError as error:
             _log.warning("%s; it is run again", error)
     return None  # a network that reports none of it: running it says so

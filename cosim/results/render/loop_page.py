@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.results.open_loop import JobLoops, LoopComparison, exact_percentile_ps
+from cosim.results.open_loop import JobLoops, LoopComparison
 from cosim.results.render.page import Lines, Page, Section
 from cosim.units import format_time
 
@@ -31,8 +31,7 @@ def _job_lines(job: JobLoops) -> Iterator[str]:
         yield f"  {label:<9} mean {mean:>10}   {each}"
     yield "  message times"
     for label, fct in (("closed", job.fct_closed_ps), ("open", job.fct_open_ps)):
-        parts = (exact_percentile_ps(fct, part) for part in (0.5, 0.99, 1.0))
-        p50, p99, longest = ("-" if time is None else format_time(time) for time in parts)
+        p50, p99, longest = ("-" if time is None else format_time(time) for time in fct)
         yield f"    {label:<7} p50 {p50:>10}   p99 {p99:>10}   max {longest:>10}"
     closed, opened = sum(job.closed_ps), sum(job.open_ps)
     if closed and opened:

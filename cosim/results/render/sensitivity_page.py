@@ -14,6 +14,6 @@ def sensitivity_page(found: WhatMatters) -> Page:
     rows += [[f"  {one.setting}", one.value, *(f"{one.of_job[job]:+.2f} %" for job in jobs)] for one in shown]
     left = len(found.tried) - len(shown)
     said = [f"  {left} other settings move nothing by {SMALL:g} % or more"] if left else []
-    if not found.whole:
+    if found.interrupted:
         said.append("  interrupted: not all settings were tried")
     return [Section([PageTable(rows, left=(0, 1)), *([Lines(said)] if said else [])])]

@@ -36,10 +36,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 
 def test_the_same_bytes_wherever_runs_are_run(tmp_path: Path, cluster: DaskCluster) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=6))
-    plain = cosim.run(sweep).trials_csv()
-    there = cosim.run(sweep, executor=cluster.settings, store=tmp_path / "store")
-    beside = cosim.run(sweep, executor={"kind": "local", "workers": 2})
-    again = cosim.run(sweep, executor=cluster.settings, store=tmp_path / "store")
+    plain = cosim.sweep(sweep).trials_csv()
+    there = cosim.sweep(sweep, executor=cluster.settings, store=tmp_path / "store")
+    beside = cosim.sweep(sweep, executor={"kind": "local", "workers": 2})
+    again = cosim.sweep(sweep, executor=cluster.settings, store=tmp_path / "store")
     assert there.trials_csv() == beside.trials_csv() == again.trials_csv() == plain
     assert computed(tmp_path) == 3 * 6
 
@@ -47,11 +47,11 @@ def test_the_same_bytes_wherever_runs_are_run(tmp_path: Path, cluster: DaskClust
 @pytest.mark.slow
 def test_the_same_bytes_from_jobs_and_with_four_workers(tmp_path: Path) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=6))
-    plain = cosim.run(sweep).trials_csv()
+    plain = cosim.sweep(sweep).trials_csv()
     jobs = {"kind": "slurm", "cluster": "local", "folder": str(tmp_path / "jobs"), "runs_per_job": 4}
-    assert cosim.run(sweep, executor=jobs).trials_csv() == plain
+    assert cosim.sweep(sweep, executor=jobs).trials_csv() == plain
     with dask_cluster(tmp_path, workers=4) as cluster:
-        assert cosim.run(sweep, executor=cluster.settings).trials_csv() == plain
+        assert cosim.sweep(sweep, executor=cluster.settings).trials_csv() == plain
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_run_beyond_its_limits_is_in_the_table_and_the_others_go_on(
         write_sweep(tmp_path, runs=2),
         {"axes": {"what": {"bad": {}, "good": {"jobs.0.placement": "packed"}}}, "seeds": 1},
     ).with_settings({f"scenario.jobs[0].placement.{name}": value for name, value in settings.items()})
-    done = cosim.run(sweep, executor={"kind": "local", "workers": 2, **limits}, store=tmp_path / "store")
+    done = cosim.sweep(sweep, executor={"kind": "local", "workers": 2, **limits}, store=tmp_path / "store")
     assert [trial.error for trial in done.runs] == [reason, ""]
     assert reason in done.trials_csv()
     assert computed(tmp_path) == (limits.get("retries", 0) + 1 if "kill" in settings else "take" in settings)
@@ -92,7 +92,7 @@ def test_limits_hold_wherever_runs_are_run(tmp_path: Path, cluster: DaskCluster,
         for name, settings in cases.items()
     }
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=2), {"axes": {"what": axis}, "seeds": 1})
-    done = cosim.run(sweep, executor={**executor, "memory": "500MB", "retries": 1})
+    done = cosim.sweep(sweep, executor={**executor, "memory": "500MB", "retries": 1})
     assert {trial.labels[0]: trial.error for trial in done.runs} == {
         "all well": "",
         "too large": "needs more memory than it may have",
@@ -100,7 +100,7 @@ def test_limits_hold_wherever_runs_are_run(tmp_path: Path, cluster: DaskCluster,
     }
     # Alone: on a busy machine whatever has to be done may take longer than a test waits in vain.
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=2, sleep=3600), {"seeds": 1})
-    done = cosim.run(sweep, executor={**executor, "timeout": "2s"})
+    done = cosim.sweep(sweep, executor={**executor, "timeout": "2s"})
     assert {trial.error for trial in done.runs} == {"takes longer than the 2 s it may"}
 
 
@@ -154,7 +154,7 @@ def test_a_call_that_takes_too_long_is_ended() -> None:
 
 def test_a_run_whose_process_was_lost_is_run_again(tmp_path: Path) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=4, kill=str(tmp_path / "once")))
-    done = cosim.run(sweep, executor={"kind": "local", "workers": 2})
+    done = cosim.sweep(sweep, executor={"kind": "local", "workers": 2})
     assert not done.failed
     assert computed(tmp_path) == 5
 
@@ -197,7 +197,7 @@ def check_killed(folder: Path, who: str, after: int) -> int:
     were kept when all had ended.
     """
     sweep = cosim.Sweep.load(write_sweep(folder, sleep=0.2))
-    plain = cosim.run(sweep.with_settings({"scenario.jobs[0].placement.sleep": 0.0})).trials_csv()
+    plain = cosim.sweep(sweep.with_settings({"scenario.jobs[0].placement.sleep": 0.0})).trials_csv()
     (folder / "log").unlink()
     (folder / "dask").mkdir()
     with dask_cluster(folder / "dask") as cluster:
@@ -231,7 +231,7 @@ def check_killed(folder: Path, who: str, after: int) -> int:
 )
 def test_mistakes_are_said(tmp_path: Path, executor: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        cosim.run(cosim.Sweep.load(write_sweep(tmp_path, runs=2)), executor=executor)
+        cosim.sweep(cosim.Sweep.load(write_sweep(tmp_path, runs=2)), executor=executor)
 
 
 def test_workers_without_a_worker_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +242,7 @@ def test_workers_without_a_worker_are_not_waited_for(tmp_path: Path, monkeypatch
         dask_cluster(folder, workers=0) as cluster,
         pytest.raises(SimulationError, match="there is no worker"),
     ):
-        cosim.run(
+        cosim.sweep(
             cosim.Sweep.load(write_sweep(tmp_path, runs=2)),
             executor={**cluster.settings, "patience": "300s"},
         )

@@ -45,11 +45,11 @@ def test_a_run_that_ends_its_job_ends_no_other(
 ) -> None:
     """A job of four runs is cancelled in one, without a store: what was lost is run by itself."""
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=4))
-    plain = cosim.run(sweep).trials_csv()
+    plain = cosim.sweep(sweep).trials_csv()
     once = tmp_path / "once"
     cancel = f"test -e {once} || (touch {once}; {CANCEL})"
     fatal = sweep.with_settings({"scenario.jobs[0].placement.command": cancel})
-    done = cosim.run(fatal, executor={**jobs, "runs_per_job": 4, "retries": 0})
+    done = cosim.sweep(fatal, executor={**jobs, "runs_per_job": 4, "retries": 0})
     assert once.exists()
     assert done.trials_csv() == plain
     wait_for("jobs", lambda: not queued(slurm))
@@ -60,7 +60,7 @@ def test_a_run_whose_job_is_ended_each_time_stands_in_the_table(
 ) -> None:
     what = {"bad": {"jobs.0.placement.command": KILL}, "good": {}}
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=2), {"axes": {"what": what}, "seeds": 1})
-    done = cosim.run(sweep, executor={**jobs, "retries": 0})
+    done = cosim.sweep(sweep, executor={**jobs, "retries": 0})
     bad, good = done.runs
     assert bad.error.startswith("its job "), bad.error
     assert "FAILED" in bad.error
@@ -74,7 +74,7 @@ def test_a_run_beyond_its_jobs_time_stands_in_the_table(
     what = {"bad": {"jobs.0.placement.command": "sleep 3600"}, "good": {}}
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=2), {"axes": {"what": what}, "seeds": 1})
     options = {"timeout_min": 2, "slurm_signal_delay_s": 100}
-    done = cosim.run(sweep, executor={**jobs, "runs_per_job": 2, "retries": 0, "options": options})
+    done = cosim.sweep(sweep, executor={**jobs, "runs_per_job": 2, "retries": 0, "options": options})
     bad, good = done.runs
     assert "timed-out" in bad.error, bad.error
     assert not good.error
@@ -85,7 +85,7 @@ def test_a_sweep_goes_on_after_its_client_was_killed(
     tmp_path: Path, jobs: dict[str, object], slurm: dict[str, str]
 ) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path, runs=6))
-    plain = cosim.run(sweep).trials_csv()
+    plain = cosim.sweep(sweep).trials_csv()
     (tmp_path / "log").unlink()
     client = start(tmp_path, {**jobs, "runs_per_job": 2})
     wait_for("runs", lambda: computed(tmp_path) >= 1 or client.poll() is not None)

@@ -52,7 +52,7 @@ def test_the_value_is_the_mean_over_seeds_of_the_sweep() -> None:
         measures=(name,),
         only={"split": [f"split {k}" for k in range(2)]},
     )
-    table = cosim.run(sweep)
+    table = cosim.sweep(sweep)
     found = cosim.search(space, optimizer="all")
     for one in found.tried:
         if one.labels in {trial.labels for trial in table.runs}:
@@ -342,7 +342,7 @@ def test_without_ns3_its_level_is_refused_before_anything_runs(
 def test_run_and_search_name_each_other(tmp_path: Path) -> None:
     assert {*Design.model_fields} - {*cosim.Sweep.model_fields} == {*OF_A_DESIGN}
     with pytest.raises(InputError, match=r"it says objective[\s\S]*`cosim search scenario`"):
-        cosim.run(LINEAR + "axes: {}\nobjective: [price]\n")
+        cosim.sweep(LINEAR + "axes: {}\nobjective: [price]\n")
     with pytest.raises(InputError, match=r"has nothing to choose[\s\S]*`cosim run`"):
         cosim.search({"network": "fair_share"})
 
@@ -439,7 +439,7 @@ ASKED = ["price", "power", "energy", "tokens_per_s_per_dollar", "tokens_per_joul
 def test_a_run_a_sweep_and_a_search_mean_the_same_by_what_a_cluster_costs() -> None:
     axes = {"rate": {"topology.rate": ["400Gbps", "200Gbps"]}}
     sweep = {"scenario": yaml.safe_load(TRAINING), "axes": axes, "cost": COSTS}
-    swept = cosim.run({**sweep, "measures": ASKED, "seeds": 2})
+    swept = cosim.sweep({**sweep, "measures": ASKED, "seeds": 2})
     assert isinstance(swept, cosim.SweepRun)
     found = cosim.search({**sweep, "objective": ASKED, "optimizer": "all"})
     run = cosim.run(TRAINING, {"topology.rate": "200Gbps"})
@@ -458,8 +458,8 @@ def test_a_run_a_sweep_and_a_search_mean_the_same_by_what_a_cluster_costs() -> N
 def test_a_sweep_of_prices_is_stored_and_read_back(tmp_path: Path) -> None:
     axes = {"rate": {"topology.rate": ["400Gbps", "200Gbps"]}}
     sweep = {"scenario": yaml.safe_load(TRAINING), "axes": axes, "measures": ["price", "iteration"]}
-    first = cosim.run(sweep, out=tmp_path / "out", store=tmp_path / "store")
-    again = cosim.run(sweep, store=tmp_path / "store")
+    first = cosim.sweep(sweep, out=tmp_path / "out", store=tmp_path / "store")
+    again = cosim.sweep(sweep, store=tmp_path / "store")
     assert isinstance(first, cosim.SweepRun)
     assert isinstance(again, cosim.SweepRun)
     assert first.trials_csv() == again.trials_csv()

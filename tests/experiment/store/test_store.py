@@ -25,7 +25,7 @@ from tests.experiment.store.questions import SCENARIO, Count, write_sweep
 
 def test_a_sample_is_run_again(tmp_path: Path) -> None:
     store = str(tmp_path / "store")
-    cosim.run(write_sweep(tmp_path), store=store)
+    cosim.sweep(write_sweep(tmp_path), store=store)
     done = CliRunner().invoke(app, ["runs", "check", "--store", store, "--sample", "3"])
     assert (done.exit_code, done.stdout) == (0, "3 of 3 runs come to the same again; 4 are stored\n")
     opened = open_store(store)
@@ -41,16 +41,16 @@ def test_the_same_sweep_again_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     sweep, store = write_sweep(tmp_path), where if "://" in where else str(tmp_path / where)
-    plain = cosim.run(cosim.Sweep.load(sweep)).trials_csv()
+    plain = cosim.sweep(cosim.Sweep.load(sweep)).trials_csv()
     count = Count(monkeypatch)
-    assert cosim.run(cosim.Sweep.load(sweep), store=store).trials_csv() == plain
+    assert cosim.sweep(cosim.Sweep.load(sweep), store=store).trials_csv() == plain
     assert count.runs == 4
-    assert cosim.run(cosim.Sweep.load(sweep), store=store).trials_csv() == plain
+    assert cosim.sweep(cosim.Sweep.load(sweep), store=store).trials_csv() == plain
     assert count.runs == 4
-    assert cosim.run(cosim.Sweep.load(sweep), store=store, again=True).trials_csv() == plain
+    assert cosim.sweep(cosim.Sweep.load(sweep), store=store, again=True).trials_csv() == plain
     assert count.runs == 8
     wider = cosim.Sweep.load(sweep, ["seeds=3", "name=other", "measures=[exposed, iteration]"])
-    assert len(cosim.run(wider, store=store).runs) == 6  # under another name, and with other measures
+    assert len(cosim.sweep(wider, store=store).runs) == 6  # under another name, and with other measures
     assert count.runs == 10
     assert len(open_store(store).entries()[0]) == 6
     open_store(store).place.remove("store.json")
@@ -58,9 +58,9 @@ def test_the_same_sweep_again_runs_nothing(
 
 def test_a_sweep_names_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path), ["store=kept"])
-    first = cosim.run(sweep)
+    first = cosim.sweep(sweep)
     count = Count(monkeypatch)
-    again = cosim.run(sweep, store=tmp_path / "kept")
+    again = cosim.sweep(sweep, store=tmp_path / "kept")
     assert again.runs == first.runs
     assert count.runs == 0
     store = open_store(again.store, new=False)
@@ -158,7 +158,6 @@ def test_a_run_that_is_whole_in_the_store_is_the_run(tmp_path: Path) -> None:
     assert again.links.sent_bytes.tolist() == first.links.sent_bytes.tolist()
     for name in ("summary.json", "columns.npz", "scenario.yaml", "timeline.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
-    assert not isinstance(cosim.run(SCENARIO, store=store, alone=True), StoredRun)
 
 
 @pytest.mark.parametrize("damage", [b"", b"not JSON", b"cut"])
@@ -166,13 +165,13 @@ def test_a_broken_entry_is_named_and_run_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes
 ) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path))
-    whole = cosim.run(sweep, store=tmp_path / "store").trials_csv()
+    whole = cosim.sweep(sweep, store=tmp_path / "store").trials_csv()
     broken = next((tmp_path / "store" / "runs").rglob("*.json"))
     broken.write_bytes(broken.read_bytes()[:-20] if damage == b"cut" else damage)
     listed = CliRunner().invoke(app, ["runs", "list", "--store", str(tmp_path / "store")])
     assert broken.stem in listed.stderr
     assert "3 of 3 runs" in listed.stdout
-    assert cosim.run(sweep, store=tmp_path / "store").trials_csv() == whole
+    assert cosim.sweep(sweep, store=tmp_path / "store").trials_csv() == whole
     assert broken.stem in caplog.text
     assert open_store(tmp_path / "store").entries()[1] == {}
 
@@ -189,7 +188,7 @@ def test_a_disk_that_is_full_is_said_once_and_the_sweep_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = cosim.Sweep.load(write_sweep(tmp_path))
-    whole = cosim.run(sweep).trials_csv()
+    whole = cosim.sweep(sweep).trials_csv()
     store = open_store(tmp_path / "store")
     fsync, left = os.fsync, [3]
 
@@ -201,12 +200,12 @@ def test_a_disk_that_is_full_is_said_once_and_the_sweep_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        assert cosim.run(sweep, store=store.address).trials_csv() == whole
+        assert cosim.sweep(sweep, store=store.address).trials_csv() == whole
     assert len(re.findall("No space left on device", caplog.text)) == 1
     assert not [*Path(store.address).rglob(".writing-*")]
     assert len(store.entries()[0]) == 1
     assert store.clear() == 0  # nothing of those that couldn't be kept
-    assert cosim.run(sweep, store=store.address).trials_csv() == whole
+    assert cosim.sweep(sweep, store=store.address).trials_csv() == whole
     assert len(store.entries()[0]) == 4
 
 
@@ -227,7 +226,7 @@ def test_what_only_python_can_say_is_run_and_not_stored(
 
 def test_runs_are_listed_shown_and_pruned(tmp_path: Path) -> None:
     store = str(tmp_path / "store")
-    cosim.run(cosim.Sweep.load(write_sweep(tmp_path)), store=store)
+    cosim.sweep(cosim.Sweep.load(write_sweep(tmp_path)), store=store)
     cosim.run(SCENARIO, {"network": "congestion_unaware", "name": "other"}, store=store)
 
     def said(*arguments: str) -> str:

@@ -50,7 +50,7 @@ def test_two_clients_at_once_have_the_same_and_nothing_is_half_there(tmp_path: P
     clients = [start(tmp_path, "--workers", "1", "--out", name) for name in ("a", "b")]
     for client in clients:
         assert client.wait(PATIENCE_S) == 0
-    text = cosim.run(cosim.Sweep.load(tmp_path / "sweep.yaml")).trials_csv()
+    text = cosim.sweep(cosim.Sweep.load(tmp_path / "sweep.yaml")).trials_csv()
     assert (tmp_path / "a" / "trials.csv").read_text() == (tmp_path / "b" / "trials.csv").read_text() == text
     entries, broken = open_store(tmp_path / "store").entries()
     assert len(entries) == 12
@@ -71,8 +71,8 @@ def test_what_was_computed_when_a_client_is_killed_is_there(
         client.kill()
         client.wait()
     sweep = cosim.Sweep.load(tmp_path / "sweep.yaml")
-    whole = cosim.run(sweep).trials_csv()
+    whole = cosim.sweep(sweep).trials_csv()
     before = len(stored(tmp_path))
     count = Count(monkeypatch)
-    assert cosim.run(sweep, store=tmp_path / "store").trials_csv() == whole
+    assert cosim.sweep(sweep, store=tmp_path / "store").trials_csv() == whole
     assert count.runs == 12 - before

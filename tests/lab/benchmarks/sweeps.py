@@ -53,8 +53,8 @@ def _sweep(folder: Path, runs: int, seconds: float) -> None:
     sweep = cosim.Sweep.load(write_sweep(folder, runs=runs, sleep=seconds))
     warm = sweep.with_settings({"seeds": [10**6, 10**6 + 1], "scenario.jobs[0].placement.sleep": 0.0})
     with dask_cluster(folder) as cluster:
-        cosim.run(warm, executor=cluster.settings)  # both workers have compiled what they need
-        took = _wall(lambda: cosim.run(sweep, executor=cluster.settings, store=folder / "store"))
+        cosim.sweep(warm, executor=cluster.settings)  # both workers have compiled what they need
+        took = _wall(lambda: cosim.sweep(sweep, executor=cluster.settings, store=folder / "store"))
     ideal = runs * seconds / 2
     print(f"{runs} runs of {seconds:g} s, two Dask workers: {took:.1f} s, {took / ideal:.3f} of the ideal")
     words = ["run", "sweep.yaml", "--store", "store", "--workers", "2", "--quiet"]
@@ -62,7 +62,7 @@ def _sweep(folder: Path, runs: int, seconds: float) -> None:
 
 
 def _listing(folder: Path, count: int) -> None:
-    cosim.run(_SMALL, store=folder)
+    cosim.sweep(_SMALL, store=folder)
     store = open_store(folder)
     [entry] = store.entries()[0]
     with mock.patch("os.fsync"):  # of so many, in a moment

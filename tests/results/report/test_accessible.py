@@ -47,8 +47,16 @@ SLOWER = {"topology.hosts.nic_rate": "50Gbps"}
 AXES = {"rate": {"topology.hosts.nic_rate": ["100Gbps", "50Gbps"]}, "every": {"record.every": ["1ms", "2ms"]}}
 WHAT_IF: dict[str, Any] = {"nothing": {"events": []}}
 DESIGN = {"scenario": yaml.safe_load(TEXT), "axes": AXES, "optimizer": "all", "what_if": WHAT_IF}
+
+
+def _studied() -> cosim.Run:
+    run = cosim.run(TEXT)
+    run.study("alone")
+    return run
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "run": lambda: cosim.run(TEXT, alone=True).report().html,
+    "run": lambda: _studied().report().html,
     "training": lambda: cosim.run(LIFETIME).report().html,
     "two runs": lambda: report([cosim.run(TEXT), cosim.run(TEXT, SLOWER)]).html,
     "sweep": lambda: cosim.sweep(TEXT, AXES, seeds=3, measures=["iteration", "exposed"]).report().html,

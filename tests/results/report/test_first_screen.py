@@ -58,7 +58,8 @@ def cable() -> tuple[str, list[str]]:
 
 
 def suffers() -> tuple[str, list[str]]:
-    run = cosim.run(ROOT / "scenarios" / "two-jobs.yaml", alone=True)
+    run = cosim.run(ROOT / "scenarios" / "two-jobs.yaml")
+    run.study("alone")
     assert run.alone is not None
     slowed = {job.name: (job.iteration_mean_ps or 0) / run.alone[job.name] for job in run.summary.jobs}
     worst = max(slowed, key=lambda name: slowed[name])

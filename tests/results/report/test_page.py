@@ -138,7 +138,8 @@ def test_series_of_a_page_are_those_of_the_run(run: cosim.Run) -> None:
 
 @in_a_browser
 def test_jobs_have_their_slowdowns_where_they_were_run_alone(opened: Opened, tmp_path: Path) -> None:
-    run = cosim.run(ROOT / "scenarios" / "two-jobs.yaml", alone=True)
+    run = cosim.run(ROOT / "scenarios" / "two-jobs.yaml")
+    run.study("alone")
     page = opened.show(run.report().html, tmp_path)
     for job in run.summary.jobs:
         assert run.alone is not None

@@ -97,8 +97,8 @@ def test_cells_of_a_sweep_that_keeps_its_runs_open_them(tmp_path: Path) -> None:
     axes = {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}}
     sweep = cosim.Sweep(scenario=yaml.safe_load(TEXT), axes=axes, seeds=2, keep_runs=True)
     with pytest.raises(InputError, match="keep_runs: there is no folder"):
-        cosim.run(sweep)
-    done = cosim.run(sweep, out=tmp_path / "swept")
+        cosim.sweep(sweep)
+    done = cosim.sweep(sweep, out=tmp_path / "swept")
     for trial in done.runs:
         assert cosim.load_run(tmp_path / "swept" / trial.folder).digest == trial.digest
     page = tmp_path / "pages" / "swept.html"

@@ -36,12 +36,12 @@ class OptunaOptimizer(Optimizer):
             raise InputError("Optuna is not installed", hint=install_extra("optuna")) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
-            return _Study(optuna, self, space)
+            return _OptunaStudy(optuna, self, space)
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"the journal {self.journal} can't be used: {error}") from error
 
 
-class _Study(AskTell):
+class _OptunaStudy(AskTell):
     def __init__(self, optuna: Any, settings: OptunaOptimizer, space: DesignSpace) -> None:
         self._points, self._axes, self._states = space.points, space.axes, optuna.trial.TrialState
         self._space = {

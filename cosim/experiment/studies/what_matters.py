@@ -14,28 +14,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import log
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from pydantic.fields import FieldInfo
 
 from cosim.engine.records import JobInfo
 from cosim.experiment.build import build, fabric
-from cosim.experiment.progress import OnProgress, RunProgress
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.simulate import simulate
+from cosim.experiment.studies.contract import Study, StudyRounds, StudyRun
 from cosim.gpu.contract import GpuSpec
 from cosim.host.contract import HostSpec
 from cosim.pattern.template import Collective
 from cosim.results.sensitivity import Sensitivity, WhatMatters
+from cosim.results.summary import Summary
 from cosim.spec import RateBps, Spec, TimePs
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_shape
 from cosim.units import format_rate, format_time
 from cosim.workload.contract import WorkloadSpec
-
-if TYPE_CHECKING:
-    from cosim.experiment.simulate import Run
 
 STEP = 0.01
 _LINKS = 3
@@ -57,47 +54,48 @@ class _Lever:
     step: float = STEP
 
 
-def sensitivities(run: Run, progress: OnProgress | None = None) -> WhatMatters:
-    """By how much each setting moves the mean iterations of a run; an interrupt gives those tried so far.
+class WhatMattersStudy(Study):
+    """What moves the iteration most: a run for each rate, time and efficiency, with 1 % more of it"""
 
-    Raises
-    ------
-    InputError, SimulationError
-        As :func:`cosim.run`.
-    """
-    plain = _plain(run.scenario, run)
-    levers = [
-        *_levers(plain, {one.collective for one in run.summary.collectives}),
-        *_all_links(plain),
-        *_links(plain, run),
-    ]
-    before = build(plain).jobs
-    base, found, runs = _means(run), [], 0
-    whole = True
-    for number, lever in enumerate(levers):
-        after: Mapping[str, float] = base
-        built = build(lever.scenario)
-        if lever.scenario.jobs == plain.jobs or _take_other_times(before, built.jobs):
-            if progress is not None:
-                progress(RunProgress(number, len(levers), f"1 % more of {lever.setting}"))
-            done = simulate(lever.scenario, built)
-            if done.interrupted:
-                whole = False
-                break
-            after, runs = _means(done), runs + 1
-        moved = {job: log(after[job] / base[job]) / log(1 + lever.step) for job in base if job in after}
-        found.append(
-            Sensitivity(lever.setting, lever.value, {job: each + 0.0 for job, each in moved.items()})
-        )
-    found.sort(key=lambda one: -one.most)
-    return WhatMatters(tuple(found), runs, whole)
-
-
-def _means(run: Run) -> dict[str, float]:
-    return {job.name: job.iteration_mean_ps for job in run.summary.jobs if job.iteration_mean_ps}
+    def ask(self, scenario: Scenario) -> StudyRounds:
+        """Ask for the scenario, and then for one with 1 % more of each."""
+        [summary] = yield [StudyRun(scenario.name, scenario)]
+        if summary is None:
+            raise KeyboardInterrupt
+        plain = _plain(scenario)
+        levers = [
+            *_levers(plain, {one.collective for one in summary.collectives}),
+            *_all_links(plain),
+            *_links(plain, summary),
+        ]
+        before, base = build(plain).jobs, _means(summary)
+        moving = {
+            number: StudyRun(f"1 % more of {lever.setting}", lever.scenario)
+            for number, lever in enumerate(levers)
+            if lever.scenario.jobs == plain.jobs or _take_other_times(before, build(lever.scenario).jobs)
+        }
+        answers = yield [*moving.values()]
+        after = dict(zip(moving, answers, strict=True))
+        found = []
+        for number, lever in enumerate(levers):
+            answer = after.get(number, summary)
+            if answer is not None:
+                means = _means(answer)
+                moved = {
+                    job: log(means[job] / base[job]) / log(1 + lever.step) for job in base if job in means
+                }
+                each = {job: moves + 0.0 for job, moves in moved.items()}
+                found.append(Sensitivity(lever.setting, lever.value, each))
+        found.sort(key=lambda one: -one.most)
+        ran = sum(answer is not None for answer in answers)
+        return WhatMatters(tuple(found), ran, "KeyboardInterrupt" if ran < len(answers) else "")
 
 
-def _plain(scenario: Scenario, run: Run) -> Scenario:
+def _means(summary: Summary) -> dict[str, float]:
+    return {job.name: job.iteration_mean_ps for job in summary.jobs if job.iteration_mean_ps}
+
+
+def _plain(scenario: Scenario) -> Scenario:
     """The same scenario, its GPUs and hosts built, its algorithms named, so that each has its numbers."""
     jobs = []
     for job in scenario.jobs:
@@ -108,7 +106,7 @@ def _plain(scenario: Scenario, run: Run) -> Scenario:
                 if isinstance(given, GpuSpec | HostSpec):
                     workload = _changed(workload, name, given.build(scenario.context))
         jobs.append(job.model_copy(update={"workload": workload}))
-    shape = host_shape(run.records.topology)
+    shape = host_shape(fabric(scenario))
     named = scenario.collectives if shape is None else scenario.collectives.on_hosts(shape)
     return scenario.model_copy(update={"jobs": tuple(jobs), "collectives": named})
 
@@ -139,7 +137,8 @@ def _at(part: object, path: Path) -> object:
 
 
 def _lever(scenario: Scenario, path: Path, value: float, shown: str) -> _Lever:
-    more = value * (1 + STEP)
+    beyond_one = value <= 1 < value * (1 + STEP)  # a share can't be more than all: then 1 % less
+    more = value * (1 - STEP if beyond_one else 1 + STEP)
     changed = round(more) if isinstance(value, int) else more
     name = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
     return _Lever(name, shown, _with(scenario, path, changed), changed / value - 1)
@@ -184,10 +183,10 @@ def _with(part: Any, path: Path, value: float) -> Any:
 
 
 def _changed(spec: SpecT, key: str, value: object) -> SpecT:
-    """A copy with one field changed, and nothing that was worked out from the others kept."""
+    """A copy with one field changed, and nothing kept that was computed from the others."""
     copy = spec.model_copy(update={key: value})
-    for worked_out in copy.__dict__.keys() - type(spec).model_fields.keys():
-        del copy.__dict__[worked_out]  # a cached property
+    for computed in copy.__dict__.keys() - type(spec).model_fields.keys():
+        del copy.__dict__[computed]  # a cached property
     return copy
 
 
@@ -209,12 +208,12 @@ def _on(scenario: Scenario, topology: Topology) -> Scenario:
     return scenario.model_copy(update={"topology": topology})
 
 
-def _links(scenario: Scenario, run: Run) -> Iterator[_Lever]:
+def _links(scenario: Scenario, summary: Summary) -> Iterator[_Lever]:
     """The busiest links, one by one; not of a folded run, whose links come in classes."""
-    if run.records.info["folding"]:
+    if any(job.folding for job in summary.jobs):
         return
     topology = fabric(scenario)
-    for link in run.summary.links[:_LINKS]:
+    for link in summary.links[:_LINKS]:
         rates = topology.link_rate_bps.copy()
         rates[link.link] *= 1 + STEP
         changed = _on(scenario, replace(topology, link_rate_bps=rates))

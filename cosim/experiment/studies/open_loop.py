@@ -8,59 +8,67 @@ network model); its messages go into the scenario's network at their recorded ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
-from cosim.experiment.settings import Changes
-from cosim.experiment.simulate import Run, simulate
+from cosim.experiment.simulate import Run
+from cosim.experiment.studies.contract import Study, StudyRounds, StudyRun
 from cosim.network.flows import I64, FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
-from cosim.results.open_loop import LoopComparison, compare_job
+from cosim.results.open_loop import LoopComparison, closed_job, job_loops, open_job
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 
-def compare_loops(scenario: Scenario, changes: Changes, closed: Run | None = None) -> LoopComparison:
-    """Run a scenario closed-loop, and its recorded messages open-loop on the same network.
+class OpenLoopStudy(Study):
+    """The messages of a run with other settings, sent at the times of that run: what a replay would say"""
 
-    Parameters
-    ----------
-    scenario
-        What is asked.
-    changes
-        Settings of the run that is recorded: ``{"network": "fair_share"}``, or texts as ``--set`` takes them.
-    closed
-        The scenario's run, if it was run with messages kept already.
+    changes: tuple[str, ...] | dict[str, Any] = Field(
+        (), description="of the run that is recorded: network=fair_share"
+    )
+
+    def ask(self, scenario: Scenario) -> StudyRounds:
+        """Ask for the scenario's times, and those of the recorded run and its replay."""
+        source = scenario.with_settings(self.changes)
+        closed, opened = yield [
+            StudyRun(scenario.name, scenario, read=closed_times),
+            StudyRun("the open loop", source, read=open_times, arguments=(scenario,)),
+        ]
+        if closed is None or opened is None:
+            raise KeyboardInterrupt
+        changes = self.changes
+        if isinstance(changes, dict):
+            changes = tuple(f"{path}={value}" for path, value in changes.items())
+        jobs = zip(closed["jobs"], opened, strict=True)
+        return LoopComparison(closed["network"], changes, tuple(job_loops(*job) for job in jobs))
+
+
+def closed_times(run: Run) -> dict[str, Any]:
+    """Times of each job's iterations and messages, and the network."""
+    jobs = range(len(run.records.jobs))
+    return {"network": run.records.network, "jobs": [closed_job(run.records, number) for number in jobs]}
+
+
+def open_times(run: Run, scenario: Scenario) -> list[dict[str, Any]]:
+    """Times of each job of a recorded run, and of its messages sent at their times on a scenario's network.
 
     Raises
     ------
-    InputError, SimulationError
-        As :func:`cosim.run`.
+    InputError
+        The scenario has other endpoints.
     """
-    if not isinstance(changes, Mapping):
-        changes = tuple(changes)
-    if closed is None or closed.records.messages is None:
-        closed = simulate(scenario, build(scenario), messages=True)
-    source = scenario.with_settings(changes)
-    recorded = simulate(source, build(source), messages=True).records
-    built = build(scenario)
+    recorded, built = run.records, build(scenario)
     assert recorded.messages is not None
     if recorded.topology.num_endpoints != built.topology.num_endpoints:
         raise InputError("the recorded run has another number of endpoints; its messages have no place here")
     ends = replay_open(recorded.messages, built.topology, built.network, scenario.seed)
-    jobs = range(len(built.jobs))
-    if isinstance(changes, Mapping):
-        changes = tuple(f"{path}={value}" for path, value in changes.items())
-    return LoopComparison(
-        closed.records.network,
-        changes,
-        tuple(compare_job(closed.records, recorded, ends, number) for number in jobs),
-    )
+    return [open_job(recorded, ends, number) for number in range(len(recorded.jobs))]
 
 
 def replay_open(messages: MessageRecords, topology: Topology, network: NetworkSimulator, seed: int) -> I64:
