@@ -124,8 +124,8 @@ PRESETS: dict[PresetName, Preset] = {
         _BRIDGE_JOB,
     ),
     "megatron-lm-2021": Preset(
-        "NVIDIA/Megatron-LM (BSD-3-Clause) of 2021, megatron/training.py, model/distributed.py with --DDP-impl"
-        " local: gradients are all-reduced once backward has ended; --checkpoint-activations; attention unfused",
+        "NVIDIA/Megatron-LM (BSD-3-Clause) of 2021, megatron/training.py and model/distributed.py: with"
+        " --DDP-impl local gradients are all-reduced once backward has ended; --checkpoint-activations",
         "22B to 1T of arXiv 2205.05198 with full recomputation on A100s, one replica each: +3.5 to +7.9 %",
         ("a100-80gb",),
         0.0,

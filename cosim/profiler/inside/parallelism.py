@@ -45,6 +45,7 @@ class ExchangedParallelism:
     def __init__(self, kind: str, per_node: int, assume: Callable[[str], None]) -> None:
         self.kind, self.per_node, self.assume = kind, per_node, assume
         self.exchanged = self.wrapped = False
+        self.hosts: Any = None
         self.optimizers: list[torch.optim.Optimizer] = []
 
     def install(self) -> None:
@@ -107,11 +108,14 @@ class ExchangedParallelism:
             raise self._refusal("DDP's mixed_precision", "use autocast")
         self.wrapped = True
         group = given.get("process_group")
+        if group is None and given.get("device_mesh") is not None:
+            group = given["device_mesh"].get_group()
+        mesh = self._mesh(group)
         found = list(units(module))
         before = dict(module.named_parameters(remove_duplicate=False))
         for unit in (*found, module):
             own = {} if unit is module else {"reshard_after_forward": self.kind != "zero2"}
-            self.fully_shard(unit, mesh=self._mesh(group), **own)
+            self.fully_shard(unit, mesh=mesh, **own)
         self._hand_over(before, module)
         counts = Counter(type(unit).__name__.removeprefix("FSDP") for unit in found)
         said = [*(f"{times} {name}" for name, times in counts.items()), "the rest" if found else "the whole"]
@@ -151,9 +155,8 @@ class ExchangedParallelism:
         if issubclass(cls, ZeroRedundancyOptimizer) and self.kind in _SHARDED and not _is_made_by_zero():
             raise self._refusal("ZeroRedundancyOptimizer", "sharded parameters' states are shares already")
         plain = self.kind != "zero1" or issubclass(cls, ZeroRedundancyOptimizer) or _is_made_by_zero()
-        if plain or any(
-            isinstance(one, torch.optim.Optimizer) for one in given
-        ):  # a library's, round another
+        around = any(isinstance(one, torch.optim.Optimizer) for one in given)  # as accelerate's
+        if plain or around:
             made = object.__new__(cls)
             self.optimizers.append(made)
             return made
@@ -181,7 +184,8 @@ class ExchangedParallelism:
                     raise self._refusal(
                         "fully_shard along a part of a mesh", "zero2 and zero3 can be asked for"
                     )
-                named["mesh"] = self._mesh()
+                self.hosts = self.hosts or self._mesh()
+                named["mesh"] = self.hosts
             if named.get("reshard_after_forward") is not None or self.kind == "zero2":
                 named["reshard_after_forward"] = self.kind != "zero2"
             return plain(module, *given, **named)
