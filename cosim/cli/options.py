@@ -203,6 +203,14 @@ AsModule = Annotated[
 Iteration = Annotated[
     int, typer.Option(metavar="N", help="The iteration to keep, from 0; the first sets things up.")
 ]
+Parallelism = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="PARALLELISM",
+        help="In place of the script's data parallelism: ddp, zero1, zero2, zero3 (FSDP) or hsdp.",
+    ),
+]
 ScriptSweep = Annotated[
     list[str] | None,
     typer.Option(

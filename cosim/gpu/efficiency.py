@@ -25,12 +25,21 @@ _HOSTS = {"host_time": "operator_time", "gap_time": "gap_time", "step_time": "st
 """What a host calls them."""
 
 
+OUTSIDE = 0.06
+"""Relative error, one sigma, that is added in squares to jobs unlike those that a number is from: of another
+framework, or of a preset on another GPU or with other settings.
+"""
+
+
 class Calibration(Spec):
     """What a GPU's efficiencies were fitted to."""
 
     source: str = Field(description="the measurements")
     dtypes: list[str] = Field(description="number types that were measured")
     uncertainty: PositiveFloat = Field(description="relative error of an iteration time, one sigma")
+    framework: str | None = Field(
+        None, description="whose jobs were measured: another's are known 6 % less well; omitted: any"
+    )
     experts: PositiveFloat | None = Field(
         None, description="the same of jobs with experts; omitted: as of others"
     )

@@ -19,7 +19,7 @@ from cosim.doubts import Doubt
 from cosim.errors import WorkloadError
 from cosim.files import located_yaml
 from cosim.gpu.contract import GpuSpec
-from cosim.gpu.efficiency import Calibration, Efficiency
+from cosim.gpu.efficiency import OUTSIDE, Calibration, Efficiency
 from cosim.host import catalogue as hosts
 from cosim.host.contract import HostSpec
 from cosim.host.hosts import Host
@@ -202,11 +202,13 @@ class Gpu(GpuSpec):
         )
         return (Doubt(f"computation on {self.name}", self.trust(dtype), instead),)
 
-    def error(self, dtype: DType, *, experts: bool = False) -> tuple[float, float]:
+    def error(
+        self, dtype: DType, *, experts: bool = False, framework: str | None = None
+    ) -> tuple[float, float]:
         """Relative error of an iteration time, one sigma: common to jobs of this GPU, and a job's own.
 
-        Of a number type that wasn't measured, and of a GPU that is no neighbour of a measured one, more; of
-        jobs with ``experts``, what those that were measured are off by.
+        A number type or a ``framework`` that wasn't measured has more, and so has a GPU that is no neighbour
+        of a measured one; jobs with ``experts`` what those that were measured are off by.
         """
         known = self.calibration
         if known is None:
@@ -215,6 +217,8 @@ class Gpu(GpuSpec):
             sigma, common = known.uncertainty, known.common
             if experts and known.experts is not None:
                 sigma = known.experts
+            elif framework is not None and known.framework not in (None, framework):
+                sigma = hypot(sigma, OUTSIDE)
             if dtype not in known.dtypes:
                 sigma = max(sigma, _NEIGHBOUR)
         return sigma * common, sigma * (1 - common * common) ** 0.5

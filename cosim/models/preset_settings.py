@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from cosim.gpu.catalogue import read
+from cosim.gpu.efficiency import OUTSIDE
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.presets import ENGINE, OUTSIDE, PRESETS, PresetName
+from cosim.models.presets import ENGINE, PRESETS, PresetName
 from cosim.spec import Spec
 
 if TYPE_CHECKING:

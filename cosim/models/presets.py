@@ -2,8 +2,8 @@
 
 ``preset: torchtitan-2024-12`` fills in what that version does: attention, norm, optimizer, prefetch,
 recomputation. A scenario's own settings hold before it. Each has where it is from, and the GPUs whose jobs it
-was held against; an interval widens by :data:`OUTSIDE` on any other, and by as much again where a setting of
-the preset is another.
+was held against. An interval widens by :data:`~cosim.gpu.efficiency.OUTSIDE` on any other GPU, and by as much
+again where a setting of the preset is another.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ PresetName = Literal[
     "llm-foundry-2023-10",
     "llm-foundry-2024-01",
     "transformers-4.57",
+    "megatron-lm-2021",
     "megatron-lm-2024",
     "megatron-bridge-26.06",
     "megatron-bridge-26.08",
     "vllm-0.19",
 ]
-OUTSIDE = 0.06
-"""Relative error of an iteration, one sigma, that is added in squares."""
 ENGINE = 0.087
 """One sigma of a decode step's error where no engine is named: 58 of TensorRT-LLM
 (``tests.lab.validation.decode``).
@@ -123,6 +122,15 @@ PRESETS: dict[PresetName, Preset] = {
         0.0,
         _BRIDGE,
         _BRIDGE_JOB,
+    ),
+    "megatron-lm-2021": Preset(
+        "NVIDIA/Megatron-LM (BSD-3-Clause) of 2021, megatron/training.py and model/distributed.py: with"
+        " --DDP-impl local gradients are all-reduced once backward has ended; --checkpoint-activations",
+        "22B to 1T of arXiv 2205.05198 with full recomputation on A100s, one replica each: +3.5 to +7.9 %",
+        ("a100-80gb",),
+        0.0,
+        {"kind": "megatron"},
+        {"attention": "unfused", "recompute": "full", "overlap_gradients": False},
     ),
     "megatron-lm-2024": Preset(
         "NVIDIA/Megatron-LM (BSD-3-Clause), README of 2024-07 (core 0.7), scaling runs: --use-distributed-"

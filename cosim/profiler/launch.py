@@ -30,6 +30,8 @@ from cosim.workload.program import DeviceMesh
 
 UNKNOWNS = ("routing", "lengths", "acceptance")
 """What no profile can know."""
+PARALLELISMS = ("ddp", "zero1", "zero2", "zero3", "hsdp")
+"""What a script's data parallelism can be exchanged for (:mod:`cosim.profiler.inside.parallelism`)."""
 OWN_VARIABLES = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
 """Of the environment that a script runs in, whatever this one has."""
 _GLANCE_S = 0.5
@@ -46,7 +48,8 @@ class ProfileRequest:
     ``module``. ``routing``, ``lengths`` and ``acceptance`` are words of
     :mod:`cosim.profiler.distributions`, or files; empty: as the script would go by itself. It runs in
     ``folder`` (empty: this process's), with variables of ``environment`` beside this one's. ``note_reads``:
-    which files it reads is told with the cost.
+    which files it reads is told with the cost. ``parallelism``: one of ``PARALLELISMS`` in place of the
+    script's own, empty as it is.
     """
 
     script: str
@@ -70,6 +73,7 @@ class ProfileRequest:
     folder: str = ""
     environment: tuple[tuple[str, str], ...] = ()
     note_reads: bool = False
+    parallelism: str = ""
 
     def by_itself(self) -> ProfileRequest | None:
         """The same without what was said of what no profile can know; None: nothing was."""
@@ -143,6 +147,8 @@ def check_numbers(request: ProfileRequest) -> None:
             f"imbalance is {request.imbalance}",
             hint="it is the busiest expert's load over the mean: 1 is balanced, 1.25 has a quarter more",
         )
+    if request.parallelism not in ("", *PARALLELISMS):
+        raise InputError(f"parallelism is {request.parallelism!r}", hint=f"one of {', '.join(PARALLELISMS)}")
     distributions.check(request.routing, request.lengths, request.acceptance)
     named_gpu(request.gpu, "--gpu")
 
@@ -283,6 +289,8 @@ def _made(request: ProfileRequest, first: dict[str, Any], ranks: list[int]) -> d
         made |= first["request"]
     if first["compiled"]:
         made["compiled"] = {**first["compiled"], "graph breaks": first["breaks"]}
+    if request.parallelism:
+        made["parallelism"] = request.parallelism
     if request.imbalance != 1:
         made["imbalance"] = request.imbalance
     asked = {name: distributions.shown(getattr(request, name)) for name in UNKNOWNS}

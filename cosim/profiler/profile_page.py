@@ -39,6 +39,8 @@ def tell(profile: Profile, cost: ProfilingCost, path: Path, plain: Profile | Non
     if plain is not None:
         lines.append(_effect(profile, plain))
     lines.extend(f"assumed: {text}" for text in profile.assumed)
+    if steps is None:
+        lines.append("left out: evaluations and checkpoints that other iterations hold")
     lines.extend(
         f"unknown operator: {times} x {name}, timed by its bytes" for name, times in profile.unknown.items()
     )

@@ -10,7 +10,7 @@ until a file that the script read, a package, or one of these settings is anothe
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
@@ -41,6 +41,9 @@ class ScriptWorkload(WorkloadSpec):
     per_node: PositiveInt = Field(8, description="ranks of a host")
     iteration: Annotated[int, Field(ge=0)] = Field(
         1, description="which is taken, from 0; the first one may set things up"
+    )
+    parallelism: Literal["", "ddp", "zero1", "zero2", "zero3", "hsdp"] = Field(
+        "", description="in place of the script's own data parallelism; empty: as it is"
     )
     profile_for: str = Field("h100-sxm", description="GPU of the catalogue that the script is told it has")
     gpu: Annotated[GpuSpec, Named("cosim.gpus")] | None = Field(
@@ -79,6 +82,7 @@ class ScriptWorkload(WorkloadSpec):
             gpu=self.profile_for,
             per_node=self.per_node,
             iteration=self.iteration,
+            parallelism=self.parallelism,
             module=self.module,
             imbalance=self.imbalance,
             routing=distributions.placed(self.routing, base),

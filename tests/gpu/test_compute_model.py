@@ -229,6 +229,13 @@ def test_jobs_with_experts_may_be_known_less_well() -> None:
     assert alike.error("bf16", experts=True) == alike.error("bf16")
 
 
+def test_jobs_of_another_framework_are_known_less_well() -> None:
+    known = Calibration(source="jobs", dtypes=["bf16"], uncertainty=0.08, framework="pytorch", common=0.6)
+    gpu = A100_80GB.model_copy(update={"calibration": known})
+    assert gpu.error("bf16", framework="pytorch") == gpu.error("bf16") == pytest.approx((0.048, 0.064))
+    assert gpu.error("bf16", framework="megatron") == pytest.approx((0.06, 0.08))  # 0.08 and 0.06 in squares
+
+
 def test_a_causal_mask_halves_attention_and_its_longest_block_bounds_it() -> None:
     shape = {"heads": 64, "queries": 8192, "keys": 8192, "head": 128}
     flops = 4 * 64 * 8192 * 8192 * 128

@@ -9,9 +9,10 @@ import pytest
 
 from cosim.context import HERE
 from cosim.gpu.catalogue import read
+from cosim.gpu.efficiency import OUTSIDE
 from cosim.models.catalogue.workload import ModelWorkload
 from cosim.models.frameworks import Megatron, PyTorch
-from cosim.models.presets import ENGINE, OUTSIDE, PRESETS, PresetName
+from cosim.models.presets import ENGINE, PRESETS, PresetName
 from tests.lab.validation import presets
 
 

@@ -5,7 +5,8 @@ As Transformer Engine does (``pytorch/csrc/quantizer.cpp`` of 2.14). With one sc
 the largest, one makes the scale of it, one reads them again and converts them. With a scale for each block of
 32 one kernel finds and applies it. NVFP4's blocks of 16 have a scale for all of them beside
 (``NVFP4Quantizer::quantize_impl``): again a maximum is set to zero and looked for, before a kernel converts;
-of all experts of a rank at once (``split_quantize_nvfp4_impl_with_rht_helper``).
+of all experts of a rank at once (``split_quantize_nvfp4_impl_with_rht_helper``), whose tensors the host makes
+one by one, as for other recipes (``bulk_allocate_nvfp4_tensors``).
 A norm's kernel finds the largest number of what it writes (``normalization.cpp``, ``FUSED_NORM_AMAX_FP8``).
 
 Numbers are written twice, also turned round for the weights' gradient: those with scales of blocks always,
@@ -92,9 +93,9 @@ def converted(product: Kernel, cut: Cut, *, normed: bool = False) -> tuple[Kerne
     written = (once.bytes_moved - read) * (1 + (how.blocks or cut.fp8_turned))
     issued = None if once.issued is None else once.issued + once.launches * how.before
     launches = once.launches * (1 + how.before)
-    if how.together and once.launches > 1:  # of all experts at once
+    if how.together and once.launches > 1:  # of all experts at once, but for their tensors
         launches = 1 + how.before
-        issued = GROUPED_OPERATORS
+        issued = None if once.issued is None else once.issued - once.launches
     return memory(read * (1 + (how.finding > 0)) + written, launches=launches, issued=issued), narrow
 
 

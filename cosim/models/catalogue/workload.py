@@ -26,7 +26,7 @@ from cosim.models.job import ModelJob, build_training
 from cosim.models.offload import Offload
 from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
-from cosim.registry import Named
+from cosim.registry import Named, name_of
 from cosim.spec import RateBps, SizeBytes
 from cosim.units import format_size
 from cosim.workload.contract import WorkloadSpec
@@ -355,7 +355,8 @@ class ModelWorkload(TrainedWorkload):
         made = on(gpu, report, stretch)
         sigmas = None
         if self.task == "training":
-            sigmas = gpu.error(self.dtype, experts=self.model.is_uneven())
+            framework = name_of("cosim.frameworks", type(self.framework))
+            sigmas = gpu.error(self.dtype, experts=self.model.is_uneven(), framework=framework)
             if self.preset is not None:
                 from cosim.models.preset_settings import widened
 

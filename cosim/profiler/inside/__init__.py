@@ -48,6 +48,8 @@
                       profile
 ``own_python``        ``subprocess.run([sys.executable, "-m", ...])``: the script's own Python, which sees
                       the same machine
+``parallelism``       another data parallelism than the script's own: PyTorch's classes exchanged where the
+                      script makes them
 ``parameters``        a module's parameters keep what a script wrote on them when they are cast or moved
 ``pipeline``          pipeline stages one by one: what stages tell each other about shapes goes through
                       files

@@ -17,6 +17,10 @@ _NO_FLOPS = (
     "an empty batch, mostly: of numbers that aren't known, or of a data set that has none; a value that isn't"
     " known reads as 0, 1.0 or False:"
 )
+_NOT_WRAPPED = (
+    "a script that averages its gradients itself is profiled as it is; wrap the model in"
+    " torch.nn.parallel.DistributedDataParallel to compare parallelisms"
+)
 _OWN_PROCESSES = (
     "\n  it started {} processes of its own, which are not followed: train in the process itself, as under"
     " torchrun, or with torch.multiprocessing.spawn"
@@ -40,6 +44,8 @@ def make_answer(session: Any) -> dict[str, Any]:
     wanted = min(session.order["iteration"], len(marks) - 1)
     if not marks:
         return _no_step(recorder)
+    if session.exchanged is not None and (missing := session.exchanged.missing()):
+        return {"error": missing, "traceback": [], "hint": _NOT_WRAPPED}
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
     if request is not None:
         begin = request.begin

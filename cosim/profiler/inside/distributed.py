@@ -9,6 +9,7 @@ import functools
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -107,6 +108,8 @@ class ProcessGroups:
         """As the meshes of a session: axes by the names of groups."""
         self.how = ""
         """The reduction of the all-reduce that is being called; the operator itself can't be asked."""
+        self.check: Callable[[str], None] = lambda _: None
+        """Told a collective's kind before it is recorded; may refuse it."""
         self.kept: list[Any] = []
         self.batch: list[int] | None = None
         self.tags: dict[tuple[int, int], int] = {}
@@ -203,6 +206,7 @@ class ProcessGroups:
         # NCCL launches nothing for a group of one.
         if len(ranks) < 2:
             return None
+        self.check(kind)
         inputs = [t for t in inputs if isinstance(t, torch.Tensor)]
         what = Communication(kind, ranks, size, root=root, peer=peer, tag=tag)
         if (

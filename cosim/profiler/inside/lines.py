@@ -30,12 +30,13 @@ def current(frame: Any = None) -> str:
         if is_users(name):
             own = f"{Path(name).name}:{frame.f_lineno}"
             return f"{own}, in {inner}" if inner else own
-        if not inner and "torch" not in Path(name).parts and not name.startswith("<") and _is_library(name):
+        if not inner and "torch" not in Path(name).parts and not name.startswith("<") and is_library(name):
             inner = f"{Path(name).name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return inner or "the script"
 
 
 @cache
-def _is_library(filename: str) -> bool:
+def is_library(filename: str) -> bool:
+    """An installed package's, and not the profiler's."""
     return "site-packages" in Path(filename).parts and _OURS not in Path(filename).resolve().parents

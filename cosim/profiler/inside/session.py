@@ -86,6 +86,7 @@ class ProfilingSession:
         self.meshes: list[dict[str, Any]] = []
         self.requests: list[Any] = []
         self.optimizers = 0
+        self.exchanged: Any = None
         self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
@@ -129,6 +130,12 @@ class ProfilingSession:
         distributed.install(rank, world_size, per_node, folder, groups)
         processes.install(local)
         self._watch_operators(routed)
+        if order["parallelism"]:
+            from cosim.profiler.inside.parallelism import ExchangedParallelism
+
+            self.exchanged = ExchangedParallelism(order["parallelism"], per_node, self.assume)
+            self.exchanged.install()
+            groups.check = self.exchanged.check_collective
         self._watch_programs(folder, groups)
         self._tell_progress(folder.folder, rank)
 

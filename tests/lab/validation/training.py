@@ -100,11 +100,16 @@ def _needed(row: Row) -> str:
     return f", {fsdp_jobs.workload(row).memory_needed() / size:.2f} of its memory"
 
 
+def _sigma(row: Row) -> float:
+    framework = "pytorch" if isinstance(row, fsdp_jobs.Row) else "megatron"
+    return float(np.hypot(*read(row.gpu).error("bf16", experts=row.has_experts, framework=framework)))
+
+
 def report(name: str, found: Sequence[tuple[int, Row, float]]) -> str:
     """A line: rows, mean error, bias, rank correlation, how many are within their interval of 80 %."""
     ratio = np.array([one[2] for one in found])
     measured = np.array([one[1].seconds for one in found])
-    sigma = np.array([np.hypot(*read(row.gpu).error("bf16", experts=row.has_experts)) for _, row, _ in found])
+    sigma = np.array([_sigma(row) for _, row, _ in found])
     error, within = ratio - 1, np.abs(1 / ratio - 1) <= NormalDist().inv_cdf(0.9) * sigma
     rank = spearmanr(ratio * measured, measured).statistic if len(ratio) > 2 else float("nan")
     figures = f"{np.abs(error).mean():6.1%}  {error.mean():+6.1%}  {rank:8.3f}  {within.mean():6.0%}"

@@ -1,0 +1,81 @@
+"""A script under another data parallelism than its own, beside scripts that are written that way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cosim.errors import InputError, WorkloadError
+from cosim.profiler.file import Profile
+from cosim.profiler.launch import PARALLELISMS, ProfileRequest, profile
+from tests.lab.benchmarks.public_scripts import issued
+from tests.lab.benchmarks.real_ranks import run
+from tests.profiler.profiled import SCRIPTS, needs_torch
+
+pytestmark = needs_torch
+
+OWN = """
+import os, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+class Layer(torch.nn.Linear):
+    def forward(self, x):
+        {inside}
+        return super().forward(x)
+model = {wrapped}
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    loss = model(torch.ones(4, 8, device="cuda")).sum()
+    loss.backward()
+    dist.all_reduce(loss.detach())
+    optimizer.step()
+"""
+
+
+def exchanged(how: str, script: str = "plain_gpt.py", *arguments: str) -> Profile:
+    asked = "" if arguments else how
+    path = str(SCRIPTS / script)
+    return profile(ProfileRequest(path, arguments, world_size=4, per_node=2, parallelism=asked))[0]
+
+
+def refused(folder: Path, how: str, inside: str, wrapped: str) -> str:
+    (folder / "train.py").write_text(OWN.format(inside=inside, wrapped=wrapped))
+    with pytest.raises(WorkloadError) as error:
+        profile(ProfileRequest(str(folder / "train.py"), world_size=4, parallelism=how))
+    return str(error.value)
+
+
+def test_ddp_as_hsdp_is_the_script_written_that_way() -> None:
+    asked, written = exchanged("hsdp"), exchanged("hsdp", "by_hand.py", "hsdp")
+    assert (asked.mesh, asked.kernels, asked.programs) == (written.mesh, written.kernels, written.programs)
+    assert any("hsdp in place of DDP: fully_shard of 2 Block and the rest" in text for text in asked.assumed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", PARALLELISMS[1:])
+def test_four_gloo_processes_of_the_script_written_that_way_issue_the_same(how: str) -> None:
+    asked, written = exchanged(how), exchanged(how, "by_hand.py", how)
+    assert (asked.mesh, asked.kernels, asked.programs) == (written.mesh, written.kernels, written.programs)
+    assert issued(asked) == run(4, str(SCRIPTS / "by_hand.py"), (how,))
+
+
+@pytest.mark.parametrize(
+    ("how", "inside", "wrapped", "said"),
+    [
+        ("zero3", "dist.all_reduce(x)", "DistributedDataParallel(Layer(8, 8).cuda())",
+         "train.py:9: a module's own all_reduce can't be kept under zero3"),
+        ("zero2", "pass", "Layer(8, 8).cuda()", "wraps no model in DDP or fully_shard"),
+        ("ddp", "pass", "fully_shard(Layer(8, 8).cuda())", "train.py:11: fully_shard can't be"),
+        ("hsdp", "pass", "DistributedDataParallel(Layer(8, 8).cuda())", "two whole hosts or more"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_exchanged(tmp_path: Path, how: str, inside: str, wrapped: str, said: str) -> None:
+    assert said in refused(tmp_path, how, inside, wrapped)
+
+
+def test_a_parallelism_that_is_none() -> None:
+    with pytest.raises(InputError, match="parallelism is 'zero4'"):
+        profile(ProfileRequest(str(SCRIPTS / "plain_gpt.py"), parallelism="zero4"))
