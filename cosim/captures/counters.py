@@ -40,10 +40,11 @@ def read_npz(path: Path) -> TrafficCapture:
         Not such a file; says which port and which sample.
     """
     ports: list[PortCounters] = []
+    notes: list[str] = []
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             _check_size(path, stored.zip)
-            ports += [_port(path, name, stored[name]) for name in stored.files]
+            ports += [_port(path, name, stored[name], notes) for name in stored.files]
     except InputError:
         raise
     except (*_UNREADABLE, zipfile.BadZipFile, zlib.error, SyntaxError, MemoryError) as error:
@@ -52,7 +53,7 @@ def read_npz(path: Path) -> TrafficCapture:
             location=Location(str(path)),
             hint="copy it again; it holds an int64 array of three rows for each port",
         ) from error
-    return _capture(path, ports, [])
+    return _capture(path, ports, notes)
 
 
 def _check_size(path: Path, packed: zipfile.ZipFile) -> None:
@@ -62,7 +63,7 @@ def _check_size(path: Path, packed: zipfile.ZipFile) -> None:
         raise InputError(f"unpacks to more than {_MOST_TIMES} times its size", location=Location(str(path)))
 
 
-def _port(path: Path, name: str, found: NDArray[np.generic]) -> PortCounters:
+def _port(path: Path, name: str, found: NDArray[np.generic], notes: list[str]) -> PortCounters:
     if found.ndim != 2 or len(found) != 3 or found.dtype.kind not in "iu":
         raise InputError(
             f"has {found.dtype} of shape {found.shape}",
@@ -72,6 +73,7 @@ def _port(path: Path, name: str, found: NDArray[np.generic]) -> PortCounters:
     at, into, out = found.astype(np.int64)
     if (np.abs(at) > _LATEST_PS // PS_PER_MS).any():
         raise InputError("has a time beyond what picoseconds can be", location=Location(str(path), key=name))
+    into, out = (_unwrapped(name, column, notes) for column in (into, out))
     _check(path, name, at, into, out)
     return PortCounters(name, at * PS_PER_MS, into, out)
 
@@ -150,8 +152,17 @@ def _from_rows(
     if totals:
         _check(path, name, at, np.abs(into), np.abs(out))
         into, out = (_since(name, column, notes) for column in (into, out))
+    else:
+        into, out = (_unwrapped(name, column, notes) for column in (into, out))
     _check(path, name, at, into, out)
     return PortCounters(name, at, into, out)
+
+
+def _unwrapped(name: str, since: I64, notes: list[str]) -> I64:
+    """Bytes since the sample before; a collector that subtracts says about -2^32 where 32 bits wrapped."""
+    wrapped = (since > -(1 << 32)) & (since < -(1 << 31))
+    notes += [f"{name}: the counter wrapped at sample {at}" for at in np.flatnonzero(wrapped).tolist()]
+    return since + (wrapped.astype(np.int64) << 32)
 
 
 def _since(name: str, total: I64, notes: list[str]) -> I64:

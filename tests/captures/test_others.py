@@ -91,6 +91,14 @@ def test_counters_that_wrap_and_that_were_reset(tmp_path: Path) -> None:
     assert any("reset at sample 2" in note for note in capture.notes)
 
 
+def test_a_difference_of_a_counter_that_wrapped_is_what_was_carried(tmp_path: Path) -> None:
+    """As one leaf of Zhejiang Lab's has it, from a management port's 32 bits."""
+    text = "port,time_ms,in_bytes,out_bytes\nx,0,1443,23509\nx,618,3786,-4294885894\nx,1150,1242,23432\n"
+    capture = read_capture(put(tmp_path, text))
+    assert capture.ports[0].out_bytes.tolist() == [23509, 81402, 23432]
+    assert any("wrapped at sample 1" in note for note in capture.notes)
+
+
 def test_ports_of_one_job_a_gap_and_the_samplers_own_period(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     apart = np.tile([500, 500, 500, 900], 500)
