@@ -7,7 +7,7 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, TextIO
 
 from cosim.errors import Location, WorkloadError
@@ -71,6 +71,8 @@ class _Buffer:
                 if not self.more():
                     raise self.error(f"the file ends inside {what}, or {error.msg}") from None
                 continue
+            except InvalidOperation:
+                raise self.error(f"{what} has a number with too large an exponent") from None
             except (RecursionError, ValueError) as error:  # nested too deep; a number of too many digits
                 raise self.error(f"{what} can't be taken: {error}") from None
             if end == len(self.text) and not isinstance(found, (dict, list, str)) and self.more():

@@ -245,6 +245,13 @@ def test_two_traces_of_a_rank_are_refused(tmp_path: Path) -> None:
         _read(tmp_path)
 
 
+def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "kineto").mkdir()
+    (tmp_path / "kineto" / "rank0.json").write_text('{"traceEvents": [{"dur": 1e99999999999999999999}]}')
+    with pytest.raises(WorkloadError, match=r"rank0\.json.*traceEvents\[0\] has a number with too large an"):
+        PyTorchWorkload(kineto="kineto").build(Context(tmp_path))
+
+
 def test_a_job_of_more_ranks_than_any_cluster_has_is_refused(tmp_path: Path) -> None:
     data_parallel(0, 2**31).write(tmp_path)
     with pytest.raises(WorkloadError, match="the job has 2147483648 ranks"):
