@@ -122,8 +122,9 @@ class DeviceNetwork(CompiledNetwork):
 
     def _bucket_bits(self, links: NDArray[Any]) -> int:
         """Some lines of the slowest link to a bucket; all buckets are longer than the latencies of a way."""
-        latency = int(self._topology.link_latency_ps.max(initial=0)) * _TICKS
-        return (max(4 * int(links["line"].max(initial=0)), 4 * latency // kernel.DEVICE_BUCKETS)).bit_length()
+        latency: int = int(self._topology.link_latency_ps.max(initial=0)) * _TICKS
+        least = max(4 * int(links["line"].max(initial=0)), 4 * latency // int(kernel.DEVICE_BUCKETS))
+        return min(58, least.bit_length())
 
     def _stations(self, gpu: DeviceGpu, mesh: int) -> NDArray[Any]:
         """Those of a GPU: units, links of the mesh, channels, ports out, ports in."""
