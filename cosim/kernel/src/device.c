@@ -12,20 +12,20 @@ enum { CHANNEL_OF_ROW = 2, FLAGS_OF_ROW = 3, ENDS = 4 };
 #define TICK(time) ((time) << TICK_BITS)
 #define MOST_TICKS ((int64_t)1 << 61)
 
-/* -- events: a binary heap, by time and by the order in which they became certain --------------------------------- */
+/* -- events: a binary heap, by time and by the order in which they became certain ---------------------------------
+ *
+ * Of many events the heap has those that come soon, before `edge`. The others wait in buckets (Brown, "Calendar queues",
+ * doi:10.1145/63039.63045), which are put into the heap one after the other. So the heap stays small, and its order holds.
+ */
 
 static inline bool event_before(const struct device_event *a, const struct device_event *b) {
   return (a->time < b->time) | ((a->time == b->time) & (a->order < b->order));
 }
 
-static void push_train(struct core *core, struct device *device, int64_t time, int64_t train) {
+static void add_to_heap(struct device *device, struct device_event event) {
   struct device_shape *shape = &device->shape;
-  if (time >= MOST_TICKS) { /* as picoseconds it would be past what ticks count to */
-    core->state.too_late = 1;
-    return;
-  }
   RESERVE(device, heap, shape->heap_used + 1);
-  struct device_event *heap = device->heap, event = {time, shape->serial++, train};
+  struct device_event *heap = device->heap;
   int64_t at = shape->heap_used++;
   while (at > 0) {
     int64_t parent = (at - 1) >> 1;
@@ -34,6 +34,68 @@ static void push_train(struct core *core, struct device *device, int64_t time, i
     at = parent;
   }
   heap[at] = event;
+}
+
+enum { FEW_EVENTS = 1024 };
+
+static void push_train(struct core *core, struct device *device, int64_t time, int64_t at) {
+  struct device_shape *shape = &device->shape;
+  if (time >= MOST_TICKS) { /* as picoseconds it would be past what ticks count to */
+    core->state.too_late = 1;
+    return;
+  }
+  int64_t order = shape->serial++;
+  if (shape->chained == 0) shape->edge = ((shape->now >> shape->bucket_bits) + 1) << shape->bucket_bits;
+  if (time < shape->edge || (shape->chained == 0 && shape->heap_used < FEW_EVENTS)) {
+    add_to_heap(device, (struct device_event){time, order, at});
+    return;
+  }
+  struct device_train *train = &device->trains[at];
+  int32_t *bucket = &device->buckets[(time >> shape->bucket_bits) & (DEVICE_BUCKETS - 1)];
+  train->due = time;
+  train->order = order;
+  train->next = *bucket;
+  *bucket = (int32_t)at;
+  shape->chained++;
+}
+
+/* The heap gets the trains of the bucket behind its edge. */
+static int64_t move_edge(struct device *device) {
+  struct device_shape *shape = &device->shape;
+  int32_t *link = &device->buckets[(shape->edge >> shape->bucket_bits) & (DEVICE_BUCKETS - 1)];
+  int64_t before = shape->chained;
+  shape->edge += (int64_t)1 << shape->bucket_bits;
+  while (*link != NONE) {
+    struct device_train *train = &device->trains[*link];
+    if (train->due >= shape->edge) { /* it comes around again before */
+      link = &train->next;
+      continue;
+    }
+    add_to_heap(device, (struct device_event){train->due, train->order, *link});
+    *link = train->next;
+    shape->chained--;
+  }
+  return before - shape->chained;
+}
+
+/* The edge goes to the first train in a bucket. */
+static void leap_edge(struct device *device) {
+  int64_t first = MOST_TICKS;
+  for (int64_t k = 0; k < DEVICE_BUCKETS; k++)
+    for (int32_t at = device->buckets[k]; at != NONE; at = device->trains[at].next)
+      first = least(first, device->trains[at].due);
+  device->shape.edge = first >> device->shape.bucket_bits << device->shape.bucket_bits;
+}
+
+/* The first event of all is in the heap, if there is one. */
+static void fill_heap(struct device *device) {
+  struct device_shape *shape = &device->shape;
+  for (int64_t none = 0; shape->chained > 0 && (shape->heap_used == 0 || device->heap[0].time >= shape->edge);) {
+    none = move_edge(device) > 0 ? 0 : none + 1;
+    if (none < DEVICE_BUCKETS) continue;
+    leap_edge(device);
+    none = 0;
+  }
 }
 
 static int64_t pop_train(struct device *device) {
@@ -49,6 +111,7 @@ static int64_t pop_train(struct device *device) {
     at = child;
   }
   heap[at] = moved;
+  fill_heap(device);
   return train;
 }
 
@@ -194,7 +257,7 @@ static void ask(struct core *core, struct device *device, int64_t work_at) {
   int64_t before = work->next * shape->unroll, lines = least(shape->unroll, flow->lines - before);
   int64_t bytes = least(lines * shape->line, flow->size - before * shape->line);
   *train = (struct device_train){shape->now, 0, (int32_t)work_at, (int32_t)lines, (int32_t)bytes, (int32_t)work->next,
-                                 GOES_THERE, 0, NONE, 0};
+                                 GOES_THERE, 0, NONE, 0, 0, 0};
   if (flow->flags >= DEVICE_BLOCK) train->number = (int32_t)((work->next + work->unit) & INT32_MAX);
   work->next += work->step;
   work->out += lines;

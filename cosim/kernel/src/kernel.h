@@ -356,6 +356,9 @@ enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2 };
 /* Times within the model are ticks of 1/64 ps. */
 enum device_tick { TICK_BITS = 6 };
 
+/* Events that come later wait in buckets, which come around again. */
+enum device_bucket { DEVICE_BUCKETS = 0x4000 };
+
 /* What each GPU is, and how it is used. Latencies are ticks. */
 struct device_shape {
   int64_t units, routers, columns, mesh, channels, ports;
@@ -369,6 +372,7 @@ struct device_shape {
   int64_t hop, memory, flag;
   int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
   int64_t heap_used, serial;
+  int64_t chained, edge, bucket_bits; /* trains in buckets, from what time on, and how long a bucket is */
   int64_t now; /* ticks */
 };
 
@@ -411,7 +415,8 @@ struct device_train {
   int32_t work, lines, bytes, number;
   int32_t phase; /* on its way there, back, or through: its tail is all that is to come */
   int32_t hop; /* links of that way behind it */
-  int32_t next, pad;
+  int32_t next, pad; /* next: of those that are free, or of its bucket */
+  int64_t due, order; /* its event, while it is in a bucket */
 };
 
 struct device_event {
@@ -439,6 +444,7 @@ struct device {
   COLUMN(int64_t, link_lines);
   COLUMN(int64_t, in_flight); /* bytes that each GPU has in flight, stored or asked for */
   COLUMN(int64_t, most_in_flight);
+  COLUMN(int32_t, buckets); /* [DEVICE_BUCKETS]: the first train of each */
   COLUMN(int64_t, path_back); /* by row: where the way back is */
   COLUMN(int32_t, row_ends); /* by row: source, destination, channel's number, flags */
   GROWN(struct device_channel_state, channels);

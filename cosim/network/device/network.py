@@ -27,7 +27,7 @@ _SPENT = "flag", "way", "room", "rate"
 """In the order of ``enum device_spent``."""
 _WRITTEN = (
     "stations", "links", "units", "placed", "waited", "lines_at", "spent", "link_waited", "link_lines",
-    "in_flight", "most_in_flight",
+    "in_flight", "most_in_flight", "buckets",
 )  # fmt: skip
 
 
@@ -104,6 +104,7 @@ class DeviceNetwork(CompiledNetwork):
             link_lines=np.zeros(topology.num_links, np.int64),
             in_flight=np.zeros(gpus, np.int64),
             most_in_flight=np.zeros(gpus, np.int64),
+            buckets=np.full(kernel.DEVICE_BUCKETS, kernel.NONE, np.int32),
             path_back=np.zeros(0, np.int64),
             row_ends=np.zeros(0, np.int32),
         )
@@ -114,10 +115,16 @@ class DeviceNetwork(CompiledNetwork):
             "control": s.control, "unroll": s.unroll, "outstanding": s.in_flight, "window": s.window,
             "workgroups": s.workgroups or gpu.units, "fair": s.arbitration == "fair",
             "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS,
-            "flag": gpu.flag_latency * _TICKS,
+            "flag": gpu.flag_latency * _TICKS, "bucket_bits": self._bucket_bits(links),
             "free_train": kernel.NONE, "free_work": kernel.NONE, "free_flow": kernel.NONE,
         }.items():  # fmt: skip
             shape[field] = value
+
+    def _bucket_bits(self, links: NDArray[Any]) -> int:
+        """Some lines of the slowest link to a bucket; all buckets are longer than the latencies of a way."""
+        latency: int = int(self._topology.link_latency_ps.max(initial=0)) * _TICKS
+        least = max(4 * int(links["line"].max(initial=0)), 4 * latency // int(kernel.DEVICE_BUCKETS))
+        return min(58, least.bit_length())
 
     def _stations(self, gpu: DeviceGpu, mesh: int) -> NDArray[Any]:
         """Those of a GPU: units, links of the mesh, channels, ports out, ports in."""
