@@ -65,7 +65,7 @@ class Groups:
         self.planned: list[Planned] = []
         self.bindings: dict[int, BoundTable] = {}
         self.carries = False
-        """Whether somebody is told of what code carries."""
+        """Whether somebody is told of what code carries, and of ends."""
         self.on_bind: Callable[[int, BoundTable], None] | None = None
         """Told of each new binding."""
         self._comms: dict[tuple[int, tuple[int, ...], Naming], Comm] = {}
@@ -215,7 +215,9 @@ class Groups:
         made["active"], made["queues"], made["instances"] = plan.active, queues, instances
         made["part0"] = columns.append("parts", parts)
         made["free"], made["words"] = NONE, words
-        made["carried"], made["messages"] = plan.carrier is not None, planned.plan.num_messages
+        made["carried"] = plan.carrier is not None
+        if self.carries:  # who else asks looks at the records
+            made["messages"] = planned.plan.num_messages
         if plan.carrier is not None and not self.carries:
             raise SimulationError(f"{plan.algorithm} is carried by a process, which this replay has none of")
         turn = planned.plan.turn

@@ -31,21 +31,9 @@ class JobControl:
         self.placements = placements
         self.has_priorities = has_priorities
 
-    def iterations_done(self, job: int) -> int:
-        """Iterations that every rank of a job has ended."""
-        return self.replay.iterations_done(job)
-
     def iterations_of(self, job: int) -> int:
         """Iterations that a job does."""
         return self.replay.jobs[job].info.iterations
-
-    def watch(self, job: int) -> None:
-        """Have it told from now on when an iteration of a rank ends."""
-        self.replay.watch(job)
-
-    def stop(self, job: int) -> None:
-        """Have a job's ranks begin no iteration that none of them has begun."""
-        self.replay.shorten(job, self.replay.pause(job))
 
     def begin(self, job: int, placement: Sequence[int]) -> None:
         """Have a job that was held begin now.

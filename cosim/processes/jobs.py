@@ -57,7 +57,7 @@ class RunningJob:
     @property
     def iterations_done(self) -> int:
         """Iterations that every rank has ended."""
-        return self._sim.control.iterations_done(self.number)
+        return self._sim.control.replay.iterations_done(self.number)
 
     @property
     def is_through(self) -> bool:
@@ -106,7 +106,8 @@ class RunningJob:
         who = self._sim.active_place
         self._stopped = f"at {format_time(self._sim.now_ps)}" + (f" by {who}" if who else "")
         self._is_paused = False
-        self._sim.control.stop(self.number)
+        replay = self._sim.control.replay
+        replay.shorten(self.number, replay.pause(self.number))
         self.look()
         return self.ended
 

@@ -179,7 +179,10 @@ class LiveLinks:
         """
         on = self.topology.changes
         if on is None:
-            raise NetworkError(f"{what} can't change: the run was opened without changes_links")
+            raise NetworkError(
+                f"{what} can't change: the run was opened without changes_links=True, of cosim.open or of "
+                "the class that the scenario names"
+            )
         self.begin()
         return on
 

@@ -24,7 +24,15 @@ from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.live import LiveReplay
 from cosim.engine.programs import ReadyJob
 from cosim.engine.records import JobInfo, Records
-from cosim.errors import InputError, Location, NetworkError, SimulationError, StallError, WorkloadError
+from cosim.errors import (
+    CosimError,
+    InputError,
+    Location,
+    NetworkError,
+    SimulationError,
+    StallError,
+    WorkloadError,
+)
 from cosim.network.flows import I32, I64
 from cosim.processes.carrying import Carrying
 from cosim.processes.held import HeldJobs
@@ -82,7 +90,7 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def __init__(self, on_instant: Callable[[int], None], go_on: Callable[[int, bool], int]) -> None:
         super().__init__(on_instant, go_on)
-        self.unit_ps = 1
+        self._sim, self.unit_ps = self, 1
         self.jobs: dict[str, RunningJob] = {}
         """Jobs with programs, by name."""
         self._by_number: dict[int, RunningJob] = {}
@@ -277,17 +285,15 @@ class Simulation(CoSimEnvironment, RankWork):
                 raise
             said = " ".join(str(error).split())
             raise InputError(said, hint="a process yields events: sim.timeout(5), not 5") from None
-        except InputError as error:
-            place = None if error.location is not None else _own_line(error.__cause__)
-            if place is None:
-                raise
-            raise type(error)(error.message, location=place) from error.__cause__
+        except CosimError as error:  # SimPy's copy of what a process raised
+            place = _own_line(error.__cause__) if type(error.__cause__) is type(error) else None
+            if place is not None:
+                error.args = (f"{place}: {error}",)
+                if isinstance(error, InputError):
+                    error.location = place
+            raise
 
     # -- what others ask of it -----------------------------------------------------------------------
-
-    @property
-    def _sim(self) -> Simulation:
-        return self
 
     @cached_property
     def job_number(self) -> int:
@@ -310,9 +316,9 @@ class Simulation(CoSimEnvironment, RankWork):
         """
         found = self._endpoints.get(name)
         if found is None:
-            raise WorkloadError(
-                f"{self._topology.name} has no endpoint {name!r}{nearest(name, self._endpoints)}"
-            )
+            names = [*self._endpoints]
+            others = nearest(name, names) or f"; it has {names[0]} to {names[-1]}"
+            raise WorkloadError(f"{self._topology.name} has no endpoint {name!r}{others}")
         return found
 
     def paced(self, job: int, ranks: I32, duration_ps: int) -> I64:
@@ -344,7 +350,7 @@ class Simulation(CoSimEnvironment, RankWork):
 
     def event_of_job(self, job: int, what: tuple[object, ...]) -> WorkEvent:
         """An event of a job, which is looked at from now on when its iterations end."""
-        self.control.watch(job)
+        self._replay.watch(job)
         return self.asked(what)
 
     # -- jobs and links ------------------------------------------------------------------------------

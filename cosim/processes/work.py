@@ -53,10 +53,8 @@ class RankWork(ABC):
     :class:`simpy.Resource` makes it do one thing after another.
     """
 
-    @property
-    @abstractmethod
-    def _sim(self) -> Simulation:
-        """Whose events they are."""
+    _sim: Simulation
+    """Whose events they are."""
 
     @property
     @abstractmethod
@@ -341,15 +339,11 @@ class DrivenRanks(RankWork):
     """The ranks of a job that a process drives."""
 
     def __init__(self, sim: Simulation, number: int) -> None:
-        self._of, self._number = sim, number
+        self._sim, self._number = sim, number
         self.name = sim.engine_job(number).info.name
 
     def __repr__(self) -> str:
         return f"<job {self.name}: {self.world_size} ranks>"
-
-    @property
-    def _sim(self) -> Simulation:
-        return self._of
 
     @property
     def job_number(self) -> int:

@@ -192,14 +192,16 @@ class RemoteNetwork(NetworkSimulator):
                     self._detours.hear(one.dead)
 
     def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: the next advance brings them.
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: an advance of no length brings them.
 
-        The server refuses that advance where its control does not take them.
+        So the server refuses them here, where its control does not take them. The session is over then.
         """
         if pb.FEATURE_LIVE_CONTROL not in self._session.describe().features or self._told is None:
             super().tune(values, now_ps)
         self._changes = self._changes or pb.Changes()
         encode_control(values, self._changes)
+        assert self._injector is not None
+        self.advance(FlowBatch(), self._injector.granted_ps)  # nothing completes: a grant is closed for that
 
     @property
     def takes_paths(self) -> bool:

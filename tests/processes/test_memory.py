@@ -64,7 +64,7 @@ def test_who_comes_first_to_a_pool_is_served_first() -> None:
         for rank in range(3):
             sim.process(loads(sim, rank))
         sim.run()
-        together = sim.memory([2, 0, 1], "store", "100MB")
+        together: Any = sim.memory([2, 0, 1], "store", "100MB")
         sim.run()
     one = 1_001_000_000  # 1 us, and 100 MB at 100 GB/s
     assert ends == [1 + one, 1 + 2 * one, 1 + 3 * one]
