@@ -85,7 +85,7 @@ def summarize_links(
     lengths = bin_lengths(statistics, end_ps)
     order, tiers = busiest(statistics, len(busy)), _tiers(topology)
     first = np.unique(tiers[order], return_index=True)[1]
-    chosen = order[np.unique([*range(min(count, len(order))), *first.tolist()])]
+    chosen = order[np.union1d(np.arange(min(count, len(order))), first)]
     columns = statistics.busy_ps[: len(lengths), chosen]
     peak = (columns / lengths[:, None]).max(axis=0) if len(lengths) else np.zeros(len(chosen))
     coarse = _coarser(columns, lengths)
