@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.fields import describe, field_at
 from cosim.files.located_yaml import Document, Key
-from cosim.registry import Named, nearest
+from cosim.registry import GROUPS, Named, nearest
 
 _SHOWN = 12
 
@@ -46,7 +46,7 @@ def find_named(group: str, base: type[BaseModel], said: Any) -> Any:
     try:
         return Named(group).resolve(value)
     except ValidationError as error:
-        raise scenario_error(error, base, Document("format", value)) from None
+        raise scenario_error(error, base, Document(GROUPS[group].noun, value)) from None
     except ValueError as error:
         raise InputError(str(error)) from None
 

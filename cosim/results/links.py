@@ -25,7 +25,8 @@ SHOWN_BINS = 32
 @dataclass(frozen=True)
 class LinkSummary:
     """One link. ``utilisation`` is over the whole run, ``peak_utilisation`` that of the network's busiest
-    bin, ``over_time`` the utilisation in equal parts of the run, from its start.
+    bin, ``over_time`` the utilisation in equal parts of the run, from its start. ``tier``: where hosts have
+    scale-up links, ``scale-up``, ``NIC`` or ``fabric``; empty elsewhere.
     """
 
     link: int
@@ -37,6 +38,7 @@ class LinkSummary:
     utilisation: float
     peak_utilisation: float
     over_time: tuple[float, ...]
+    tier: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,12 @@ def busiest(statistics: NetworkStatistics, count: int) -> I64:
 def summarize_links(
     topology: Topology, statistics: NetworkStatistics, end_ps: int, count: int
 ) -> tuple[LinkSummary, ...]:
-    """The ``count`` busiest links."""
+    """The ``count`` busiest links, and the busiest of each tier that is not among them."""
     busy, span = statistics.link_busy_ps, max(end_ps, 1)
     lengths = bin_lengths(statistics, end_ps)
-    chosen = busiest(statistics, count)
+    order, tiers = busiest(statistics, len(busy)), _tiers(topology)
+    first = np.unique(tiers[order], return_index=True)[1]
+    chosen = order[np.union1d(np.arange(min(count, len(order))), first)]
     columns = statistics.busy_ps[: len(lengths), chosen]
     peak = (columns / lengths[:, None]).max(axis=0) if len(lengths) else np.zeros(len(chosen))
     coarse = _coarser(columns, lengths)
@@ -96,9 +100,21 @@ def summarize_links(
             utilisation=int(busy[link]) / span,
             peak_utilisation=float(peak[i]),
             over_time=tuple(round(float(u), 6) for u in coarse[:, i]),
+            tier=_TIERS[tiers[link]],
         )
         for i, link in enumerate(chosen)
     )
+
+
+_TIERS = ("", "scale-up", "NIC", "fabric")
+
+
+def _tiers(topology: Topology) -> I64:
+    """Number of each link's tier: int64[links], all 0 where no host has scale-up links."""
+    if topology.scale_up is None or not topology.scale_up.any():
+        return np.zeros(topology.num_links, np.int64)
+    ends = (topology.link_src < topology.num_endpoints) | (topology.link_dst < topology.num_endpoints)
+    return np.where(topology.scale_up, 1, np.where(ends, 2, 3)).astype(np.int64)
 
 
 def summarize_link_totals(statistics: NetworkStatistics, end_ps: int) -> LinkTotals:

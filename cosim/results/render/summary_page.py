@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from cosim.network.simulator import BalancingUse
+from cosim.results.links import LinkSummary
 from cosim.results.network_statistics import PLACES, SPENT, FastForward, LineWaits, QueueSummary
 from cosim.results.render.page import Lines, Page, PageTable, Section, doubts_section
 from cosim.results.render.text import BLOCKS, percent, sparkline, trend
@@ -211,6 +212,14 @@ def _collectives(summary: Summary) -> Iterator[PageTable | Lines]:
         yield Lines([f"  ... and {len(summary.collectives) - _MAX_ROWS} more kinds"])
 
 
+def _of_each_tier(links: Sequence[LinkSummary]) -> list[LinkSummary]:
+    """The busiest links, among them the busiest of each tier; tiers from the busiest down."""
+    first = {link.tier: link for link in reversed(links)}
+    wanted = [*first.values(), *(link for link in links if link not in first.values())][:_MAX_LINKS]
+    ranked = [*dict.fromkeys(link.tier for link in links)]
+    return sorted(wanted, key=lambda link: (ranked.index(link.tier), links.index(link)))
+
+
 def _links(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
     totals = summary.link_totals
     carried = f"  {totals.used:,} of {totals.links:,} links carried {format_size(totals.sent_bytes)}"
@@ -218,7 +227,7 @@ def _links(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
         rows = [["busiest links", "rate", "sent"]]
         rows += [
             [f"  {link.name}", format_rate(link.rate_bps), format_size(link.sent_bytes)]
-            for link in summary.links[:_MAX_LINKS]
+            for link in _of_each_tier(summary.links)
         ]
         yield PageTable(rows)
         yield Lines([f"{carried}; the network did not measure how long they were busy"])
@@ -233,7 +242,7 @@ def _links(summary: Summary, blocks: str) -> Iterator[PageTable | Lines]:
             percent(link.peak_utilisation),
             f"|{sparkline(link.over_time, blocks)}|",
         ]
-        for link in summary.links[:_MAX_LINKS]
+        for link in _of_each_tier(summary.links)
     ]
     yield PageTable(rows, left=(0, 5), optional=("rate", "sent", "peak", "over the run"))
     yield Lines([f"{carried}, busy {percent(totals.mean_utilisation)} of the time on average"])
