@@ -143,7 +143,8 @@ def main() -> None:
         source = read()
         for hide in (1, 20):
             _show(read.__name__, hide, beside(source, hide))
-    _show("1.7B, 2 x layers", 1, beside(transformer(24), 1, transformer(12), 2))
+    for hide in (1, 20):
+        _show("1.7B, 2 x layers", hide, beside(transformer(24), hide, transformer(12), 2))
 
 
 def _show(name: str, hide: int, row: Beside) -> None:
