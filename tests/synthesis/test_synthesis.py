@@ -10,12 +10,12 @@ from cosim.errors import InputError
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.synthesis.audit import audit
 from cosim.synthesis.draw import Scale, read_scale, synthesise
-from cosim.synthesis.figures import figures
 from cosim.synthesis.files import write_traces
 from cosim.synthesis.learn import learn
 from cosim.synthesis.model import read_model, write_model
 from cosim.synthesis.sources import read_sources
 from cosim.workload.program import Workload
+from tests.synthesis.figures import figures
 from tests.synthesis.sources import iteration_ps, traces
 
 
