@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cosim.errors import InputError
 from cosim.files.import_report import ReportBuilder
 from cosim.synthesis.draw_hidden import drawn_operations, talk_sizes
-from cosim.synthesis.model import RankOperations, TraceModel
+from cosim.synthesis.model import RankOperations, Role, TraceModel
 from cosim.synthesis.repeat import repeated, stretched
 from cosim.units import LARGEST
 from cosim.workload.by_rank import rank_workload
@@ -76,10 +76,12 @@ def synthesise(
     Raises
     ------
     InputError
-        A number of ranks that the traces' groups don't fit in.
+        A number of ranks that the traces' groups don't fit in, or layers where no block repeats.
     """
     ranks = model.ranks if ranks is None else ranks
     _check_ranks(model, ranks)
+    if scale.layers != 1 and not any(_has_blocks(role) for role in model.roles):
+        raise InputError("no block of the traces repeats: no layers to multiply", hint="leave layers= out")
     share = _share_in_blocks(model) * (scale.layers - 1) + 1
     model = stretched(model, scale.layers)
     drawn = _drawn(model, seed, scale, share)
@@ -152,6 +154,13 @@ def _check_ranks(model: TraceModel, ranks: int) -> None:
             f"{ranks} ranks: the traces have {model.ranks}, with groups or messages that need them all",
             hint=f"give a multiple: {model.ranks * max(ranks // model.ranks, 1)}",
         )
+
+
+def _has_blocks(role: Role) -> bool:
+    if role.operations is not None:
+        return bool(role.operations.blocks)
+    assert role.hidden is not None
+    return any(repeats for band in role.hidden.bands for _, _, repeats in band.kinds)
 
 
 def _share_in_blocks(model: TraceModel) -> float:

@@ -133,6 +133,18 @@ def test_ranks_and_scales_that_do_not_fit_say_what_would(
         synthesise(learn(six), ranks=ranks, scale=read_scale(scale))
 
 
+@pytest.mark.parametrize("hide", [1, 2])
+def test_where_no_block_repeats_no_layers_are_multiplied(hide: int, tmp_path: Path) -> None:
+    write_trace(
+        tmp_path / "trace.0.et",
+        [node(at, name, "COMP", (), 10**6, is_cpu_op=False) for at, name in enumerate("abc")],
+    )
+    model = learn(read(tmp_path), hide=hide)
+    assert len(synthesise(model).programs[0].operations) == 3
+    with pytest.raises(InputError, match="no block of the traces repeats"):
+        synthesise(model, scale=Scale(layers=2))
+
+
 def test_hide_refuses_too_few(six: Workload) -> None:
     with pytest.raises(InputError, match="at most, or more traces"):
         learn(six, hide=10**6)
