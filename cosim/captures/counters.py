@@ -104,12 +104,12 @@ def read_csv(path: Path, lines: Iterator[str]) -> TrafficCapture:
         A column or a number is missing or wrong; says the line.
     """
     rows = csv.reader(lines)
-    head = [name.strip() for name in next(rows, [])]
-    unit, totals = _columns(path, head)
-    kinds = ("in_total", "out_total") if totals else ("in_bytes", "out_bytes")
-    where = [head.index(name) for name in ("port", f"time_{unit}", *kinds)]
     samples: dict[str, list[tuple[int, int, int]]] = {}
     try:
+        head = [name.strip() for name in next(rows, [])]
+        unit, totals = _columns(path, head)
+        kinds = ("in_total", "out_total") if totals else ("in_bytes", "out_bytes")
+        where = [head.index(name) for name in ("port", f"time_{unit}", *kinds)]
         for row in rows:
             if not row:
                 continue

@@ -67,7 +67,8 @@ def analyse(
     if against is not None:
         from cosim.experiment.traffic import traffic_of
 
-        analyses.insert(0, analyse_capture(traffic_of(against, settings or ())))
+        logs = any(one.logged is not None for one in analyses)
+        analyses.insert(0, analyse_capture(traffic_of(against, settings or (), logs=logs)))
     names_of_models = models.split(",") if models is not None else []
     if names_of_models:
         from cosim.experiment.traffic import traffic_of_model

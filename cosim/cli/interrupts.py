@@ -21,6 +21,7 @@ from cosim.cli.say import say
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
+_ENDS = signal.SIGTERM, signal.SIGHUP
 _AGAIN_S = 0.01
 """What dropped an interrupt is over by then; where it isn't, it is sent once more."""
 
@@ -58,14 +59,11 @@ def keep_when_ended() -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     latest: int = signal.SIGINT
-    main_thread, own = threading.get_ident(), os.getpid()
+    main_thread = threading.get_ident()
     show = sys.unraisablehook
 
     def interrupt(number: int, _: object) -> None:
         nonlocal latest
-        if os.getpid() != own:  # what a plug-in forked ends as it would alone: it has nothing to keep
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
         latest = number
         raise KeyboardInterrupt
 
@@ -74,14 +72,37 @@ def keep_when_ended() -> None:
         signal.pthread_kill(main_thread, latest)
 
     def dropped(what: UnraisableHookArgs) -> None:
-        if not issubclass(what.exc_type, KeyboardInterrupt) or os.getpid() != own:
+        if not issubclass(what.exc_type, KeyboardInterrupt):
             show(what)
             return
         # No lock is taken: who was interrupted may hold any. At the very end there are no more threads.
         with suppress(RuntimeError):
             _thread.start_new_thread(send_again, ())
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, interrupt)
+    ours = [number for number in _ENDS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, interrupt)
     sys.unraisablehook = dropped
+    _end_forked_as_without(ours)
+
+
+def _end_forked_as_without(signals: list[signal.Signals]) -> None:
+    """Have these signals end what a plug-in forks: it has nothing to keep, and would go up through the calls
+    that its parent is in.
+
+    They are blocked from before the fork on, as Python forgets those that come before the child's first line.
+    """
+    known = threading.local()  # two threads may fork
+
+    def hold() -> None:
+        known.mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+
+    def let_go() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, known.mask)
+
+    def end() -> None:
+        for number in signals:
+            signal.signal(number, signal.SIG_DFL)
+        let_go()
+
+    os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=end)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from cosim.captures.read import read_capture
 from cosim.captures.traffic import TrafficCapture
 from cosim.errors import SimulationError
 from cosim.experiment.run import run
 from cosim.experiment.scenario import Scenario, from_document, load
+from cosim.experiment.translate import translate
 from cosim.files.located_yaml import Document
 from cosim.results.traffic.read import capture_of_messages
 
 
-def traffic_of(scenario: Path, settings: Iterable[str] = ()) -> TrafficCapture:
-    """Run a scenario, and give its messages as a capture.
+def traffic_of(scenario: Path, settings: Iterable[str] = (), *, logs: bool = False) -> TrafficCapture:
+    """Run a scenario, and give its messages as a capture; with ``logs`` also what its ranks would log.
 
     Raises
     ------
@@ -23,7 +27,13 @@ def traffic_of(scenario: Path, settings: Iterable[str] = ()) -> TrafficCapture:
     SimulationError
         The run was interrupted.
     """
-    return _recorded(f"{scenario} (model)", load(scenario, settings))
+    loaded = load(scenario, settings)
+    capture = _recorded(f"{scenario} (model)", loaded)
+    if not logs:
+        return capture
+    with TemporaryDirectory() as folder:
+        translate(loaded, "inspector", folder)
+        return replace(capture, collectives=read_capture(Path(folder)).collectives)
 
 
 def traffic_of_model(name: str, settings: Iterable[str] = ()) -> TrafficCapture:

@@ -8,7 +8,6 @@
 ``draw``         a workload from a model, a seed, and a number of ranks
 ``files``        that workload as Chakra .et, one per rank
 ``audit``        what of the traces can be found in what was made
-``figures``      counts, bytes, depth, width, distributions: one workload beside another
 ``draw_hidden``  operations of a hidden rank: each band's classes dealt over its levels
 ``repeat``       multiply the repeated blocks of a rank's operations
 ``told``         what ``cosim learn`` prints: what a model has, and what an audit found

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from cosim.errors import InputError
 from cosim.files.import_report import ReportBuilder
 from cosim.synthesis.draw_hidden import drawn_operations, talk_sizes
-from cosim.synthesis.model import RankOperations, TraceModel
-from cosim.synthesis.repeat import repeated
+from cosim.synthesis.model import RankOperations, Role, TraceModel
+from cosim.synthesis.repeat import repeated, stretched
 from cosim.units import LARGEST
 from cosim.workload.by_rank import rank_workload
 from cosim.workload.check import check
@@ -76,17 +76,15 @@ def synthesise(
     Raises
     ------
     InputError
-        A number of ranks that the traces' groups don't fit in, or layers that a hidden model doesn't have.
+        A number of ranks that the traces' groups don't fit in, or layers where no block repeats.
     """
     ranks = model.ranks if ranks is None else ranks
     _check_ranks(model, ranks)
-    if model.hide > 1 and scale.layers != 1:
-        raise InputError(
-            "a hidden model has no layers to multiply",
-            hint="leave layers= out, or learn without --hide",
-        )
+    if scale.layers != 1 and not any(_has_blocks(role) for role in model.roles):
+        raise InputError("no block of the traces repeats: no layers to multiply", hint="leave layers= out")
     share = _share_in_blocks(model) * (scale.layers - 1) + 1
-    drawn = _drawn(model, seed, scale)
+    model = stretched(model, scale.layers)
+    drawn = _drawn(model, seed, scale, share)
     role_of = {rank: number for number, role in enumerate(model.roles) for rank in role.ranks}
     times: dict[tuple[int, int], list[int]] = {}
     operations = []
@@ -102,9 +100,9 @@ def synthesise(
     return workload
 
 
-def _drawn(model: TraceModel, seed: int, scale: Scale) -> list[RankOperations]:
+def _drawn(model: TraceModel, seed: int, scale: Scale, share: float) -> list[RankOperations]:
     """Operations of each role."""
-    sizes = talk_sizes(model, seed)
+    sizes = talk_sizes(model, seed, share)
     found = []
     for number, role in enumerate(model.roles):
         if role.hidden is not None:
@@ -158,18 +156,30 @@ def _check_ranks(model: TraceModel, ranks: int) -> None:
         )
 
 
+def _has_blocks(role: Role) -> bool:
+    if role.operations is not None:
+        return bool(role.operations.blocks)
+    assert role.hidden is not None
+    return any(repeats for band in role.hidden.bands for _, _, repeats in band.kinds)
+
+
 def _share_in_blocks(model: TraceModel) -> float:
     """The share of all computation that lies in repeated blocks."""
     means = [sum(values) / len(values) for values in model.times_ps]
     inside = total = 0.0
     for role in model.roles:
-        own = role.operations
-        if own is None:
-            continue
-        for at, one in enumerate(own.times):
-            if one >= 0 and model.kinds[own.kind[at]].stream != "cpu":
-                total += means[one]
-                inside += means[one] * any(row[0] <= at < row[-1] for row in own.blocks)
+        if role.hidden is not None:
+            dealt = [one for band in role.hidden.bands for one in band.kinds]
+            used = [(kind, kind, count, repeats) for kind, count, repeats in dealt]
+        else:
+            assert role.operations is not None
+            own = role.operations
+            columns = zip(own.kind, own.times, own.repeats(), strict=True)
+            used = [(kind, times, 1, int(repeats)) for kind, times, repeats in columns if times >= 0]
+        for kind, times, count, repeats in used:
+            if model.kinds[kind].stream != "cpu":
+                total += means[times] * count
+                inside += means[times] * repeats
     return inside / total if total else 0.0
 
 

@@ -45,14 +45,15 @@ class _Drawer:
             waited[talk.waited].append(number)
         level, due, last = 0, list[int](), None
         for band in self._hidden.bands:
-            dealt = self._dealt(band)
-            told = self._talks_at(level, dealt, talks)
-            for number, kinds in enumerate(dealt):
+            told = [talks[level + number] for number in range(band.levels)]
+            for number, kinds in enumerate(self._dealt(band, level, told)):
                 due += waited[level]
+                ended = {self._place[one] for one in due if one in self._place}
+                due = [one for one in due if not kinds or one not in self._place]
                 for kind in kinds:
-                    ended = {self._place[one] for one in due if one in self._place}
-                    due = [one for one in due if one not in self._place]
                     self._add(kind, level, ended)
+                    if self._at_level[level - 1]:  # else all of this level wait for communications only
+                        ended = set()
                 for one in told[number]:
                     kind = self._hidden.talks[one].kind
                     chained = self._model.kinds[kind].kind == "collective"
@@ -62,25 +63,20 @@ class _Drawer:
                 level += 1
         return self._columns()
 
-    def _talks_at(self, first: int, dealt: list[list[int]], talks: dict[int, list[int]]) -> list[list[int]]:
-        """Communications at each level of a band: each at the emptiest of the levels about its own."""
-        found: list[list[int]] = [[] for _ in dealt]
-        for level in range(len(dealt)):
-            about = range(max(level - 1, 0), min(level + 2, len(dealt)))
-            found[min(about, key=lambda one: (len(dealt[one]), abs(one - level)))] += talks[first + level]
-        return [sorted(one) for one in found]
-
-    def _dealt(self, band: Band) -> list[list[int]]:
-        """Kinds at each level of a band: those of each stream evenly, chosen by what is a level lower."""
+    def _dealt(self, band: Band, start: int, told: list[list[int]]) -> list[list[int]]:
+        """Kinds at each level of a band: evenly with the communications, chosen by what is a level lower."""
         found: list[list[int]] = [[] for _ in range(band.levels)]
         streams: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for kind, count in band.kinds:
+        for kind, count, _ in band.kinds:
             streams[self._model.kinds[kind].stream].append((kind, count))
-        for own in streams.values():
+        waited = [
+            [self._hidden.talks[one].waited == level + 1 for one in there]
+            for level, there in enumerate(told, start)
+        ]
+        load = [*map(sum, waited)]  # a level that nothing on the next one waits for would end the chain
+        for own in sorted(streams.values(), key=lambda own: -sum(count for _, count in own)):
             kinds, left = [kind for kind, _ in own], np.array([count for _, count in own])
-            total = int(left.sum())
-            for number in range(total):
-                level = number * band.levels // total
+            for level in _levels(int(left.sum()), load):
                 below = found[level - 1] if level else self._below
                 share = left * np.array(
                     [sum(self._weight.get((a, b), 0) for a in below) for b in kinds], float
@@ -89,6 +85,7 @@ class _Drawer:
                 one = int(self._random.choice(len(kinds), p=share / share.sum()))
                 left[one] -= 1
                 found[level].append(kinds[one])
+            load = [len(dealt) + len(there) for dealt, there in zip(found, told, strict=True)]
         self._below = found[-1]
         return found
 
@@ -145,13 +142,29 @@ class _Drawer:
         )  # fmt: skip
 
 
-def talk_sizes(model: TraceModel, seed: int) -> dict[Way, int]:
-    """The size of each communication: a class's values in equal shares, so that its bytes are about kept."""
+def _levels(count: int, load: list[int]) -> list[int]:
+    """Levels of so many operations, ascending: as many on each, and the rest where the ``load`` is least."""
+    each, rest = divmod(count, len(load))
+    chosen = [level for level in range(len(load)) for _ in range(each)]
+    for least in sorted({*load}):
+        there = [level for level, one in enumerate(load) if one == least]
+        taken = min(rest, len(there))
+        chosen += [there[one * len(there) // taken] for one in range(taken)]
+        rest -= taken
+    return sorted(chosen)
+
+
+def talk_sizes(model: TraceModel, seed: int, share: float) -> dict[Way, int]:
+    """The size of each communication: a class's values in equal shares, so that its bytes are about kept;
+    ``share`` times it where it stands for all layers.
+    """
     times: Counter[Way] = Counter()
+    factor: dict[Way, float] = {}
     for role in model.roles:
         if role.hidden is not None:
-            for way in _ways(model, role.hidden):
+            for talk, way in zip(role.hidden.talks, _ways(model, role.hidden), strict=True):
                 times[way] += len(role.ranks)
+                factor[way] = share if talk.all_layers else 1.0
     random = np.random.default_rng([seed, 3])
     sizes: dict[Way, int] = {}
     for kind in sorted({way[0] for way in times}):
@@ -162,7 +175,7 @@ def talk_sizes(model: TraceModel, seed: int) -> dict[Way, int]:
         for one in order:
             least = min(range(len(values)), key=lambda value: given[value])
             given[least] += times[ways[one]]
-            sizes[ways[one]] = values[least]
+            sizes[ways[one]] = round(values[least] * factor[ways[one]])
     return sizes
 
 

@@ -58,7 +58,7 @@ def hidden_model(
         sizes_bytes=[_means(hide, values, rare_sizes) for values in sizes],
         follows=[(a, b, times) for (a, b), times in sorted(follows.items())],
         waits=[round(waits[one] / len(sizes[one]), 2) for one in range(len(classes))],
-        roles=[_role(hide, classes, class_of, role) for role in roles],
+        roles=[_role(hide, kinds, classes, class_of, role) for role in roles],
     )
 
 
@@ -144,10 +144,14 @@ def _classes(
 
 
 def _role(
-    hide: int, classes: Sequence[Kind], class_of: dict[tuple[int, int], int], role: LearnedRole
+    hide: int,
+    kinds: Sequence[Kind],
+    classes: Sequence[Kind],
+    class_of: dict[tuple[int, int], int],
+    role: LearnedRole,
 ) -> Role:
     own = role.columns
-    level = levels(own.back)
+    level, repeats = levels(own.back), own.repeats()
     kind = [class_of[key] for key in zip(own.alike, own.kind, strict=True)]
     computes = [classes[one].kind == "compute" for one in kind]
     waited = [-1] * len(kind)
@@ -157,15 +161,15 @@ def _role(
                 waited[other] = level[at]
     talks = [
         Talk(kind=kind[at], peer=own.peer[at], tag=own.tag[at], root=own.root[at], level=level[at],
-             waited=waited[at])
+             waited=waited[at], repeats=repeats[at], all_layers=kinds[own.kind[at]].all_layers)
         for at in range(len(kind))
         if not computes[at]
     ]  # fmt: skip
-    at_level: dict[int, Counter[int]] = defaultdict(Counter)
+    at_level: dict[int, Counter[tuple[int, bool]]] = defaultdict(Counter)
     for at, one in enumerate(level):
-        at_level[one][kind[at]] += computes[at]
-    bands: list[tuple[int, Counter[int]]] = []
-    first, inside = 0, Counter[int]()
+        at_level[one][kind[at], repeats[at]] += computes[at]
+    bands: list[tuple[int, Counter[tuple[int, bool]]]] = []
+    first, inside = 0, Counter[tuple[int, bool]]()
     for one in range(max(level) + 1):
         inside += at_level[one]
         if inside.total() >= hide:
@@ -173,13 +177,22 @@ def _role(
             first, inside = one + 1, Counter()
     if first <= max(level):
         rest = max(level) + 1 - first
-        before, last = bands.pop() if bands else (0, Counter[int]())
+        before, last = bands.pop() if bands else (0, Counter[tuple[int, bool]]())
         bands.append((before + rest, last + inside))
     totals: Counter[str] = Counter()
     for at, time in enumerate(role.times_ps.mean(axis=0).tolist()):
         totals[classes[kind[at]].stream] += int(time) if computes[at] else 0
     rounded = {stream: int(float(f"{total:.1e}")) for stream, total in sorted(totals.items()) if total}
-    told = [Band(levels=levels, kinds=sorted(inside.items())) for levels, inside in bands]
+    told = [
+        Band(
+            levels=levels,
+            kinds=[
+                (one, inside[one, False] + inside[one, True], inside[one, True])
+                for one in sorted({one for one, _ in inside})
+            ],
+        )
+        for levels, inside in bands
+    ]
     return Role(
         ranks=role.ranks,
         alike=len(role.times_ps) == 1,

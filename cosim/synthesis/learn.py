@@ -60,9 +60,9 @@ def learn(workload: Workload, *, hide: int = 1) -> TraceModel:
             f"--hide {hide} asks for {hide} operations that share each size, and the traces have {count}",
             hint=f"--hide {max(count // 2, 1)} at most, or more traces",
         )
-    families = reader.families(roles)
+    families, kinds = reader.families(roles), reader.kinds_that_stand_for_all(roles)
     if hide > 1:
-        return hidden_model(hide, workload.world_size, families, reader.kinds, roles)
+        return hidden_model(hide, workload.world_size, families, kinds, roles)
     times: list[list[int]] = []
     number: dict[object, int] = {}
     found = [_role(role, number, times, n) for n, role in enumerate(roles)]
@@ -70,7 +70,7 @@ def learn(workload: Workload, *, hide: int = 1) -> TraceModel:
         hide=1,
         ranks=workload.world_size,
         families=families,
-        kinds=reader.kinds_that_stand_for_all(roles),
+        kinds=kinds,
         times_ps=[_thinned(values) for values in times],
         roles=found,
     )

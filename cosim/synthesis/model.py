@@ -62,21 +62,29 @@ class RankOperations(_ModelData):
     root: list[int]
     blocks: list[list[int]]
 
+    def repeats(self) -> list[bool]:
+        """Whether each operation lies in a row of blocks."""
+        inside = [False] * len(self.kind)
+        for row in self.blocks:
+            inside[row[0] : row[-1]] = [True] * (row[-1] - row[0])
+        return inside
+
 
 class Band(_ModelData):
-    """Neighbouring levels of a hidden rank, and (kind, operations) of those that compute there.
+    """Neighbouring levels of a hidden rank, and (kind, operations, those in repeated blocks) of what computes
+    there.
 
     An operation's level is the longest chain that it ends; it waits for one that is a level lower.
     """
 
     levels: int
-    kinds: list[tuple[int, int]]
+    kinds: list[tuple[int, int, int]]
 
 
 class Talk(_ModelData):
     """A collective, send, receive or memory access of a hidden rank. ``peer`` is as in
-    :class:`RankOperations`, ``level`` its own,
-    ``waited`` that of the first computation that waits for it, -1 for none.
+    :class:`RankOperations`, ``level`` its own, ``waited`` that of the first computation that waits for it, -1
+    for none. ``repeats`` says that it lies in a repeated block, ``all_layers`` is as in :class:`Kind`.
     """
 
     kind: int
@@ -85,6 +93,8 @@ class Talk(_ModelData):
     root: int
     level: int
     waited: int
+    repeats: bool
+    all_layers: bool
 
 
 class Hidden(_ModelData):
@@ -163,11 +173,11 @@ class TraceModel(_ModelData):
         if (own is None) == (hidden is None) or (hidden is None) == (self.hide > 1):
             raise ValueError("a role has operations, or, where the model hides, bands")
         if hidden is not None:
-            numbers = [kind for band in hidden.bands for kind, _ in band.kinds] + [
-                one.kind for one in hidden.talks
-            ]
-            counts = [count for band in hidden.bands for _, count in band.kinds]
-            if any(not 0 <= kind < kinds for kind in numbers) or any(not 0 < n < 1 << 24 for n in counts):
+            dealt = [one for band in hidden.bands for one in band.kinds]
+            numbers = [kind for kind, _, _ in dealt] + [one.kind for one in hidden.talks]
+            if any(not 0 <= kind < kinds for kind in numbers) or any(
+                not 0 <= repeats <= count < 1 << 24 or not count for _, count, repeats in dealt
+            ):
                 raise ValueError("a band's kind or number of operations is wrong")
             depth = sum(band.levels for band in hidden.bands)
             if any(band.levels < 1 for band in hidden.bands) or depth > 1 << 24:
@@ -235,5 +245,7 @@ def read_model(path: Path) -> TraceModel:
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(
-            f"not JSON: {error}", location=Location(str(path), line), hint="was the file cut? write it again"
+            f"not JSON: {error}",
+            location=Location(str(path), line),
+            hint="give what `cosim learn -o` wrote, whole",
         ) from error

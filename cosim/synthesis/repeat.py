@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import floor
 
-from cosim.synthesis.model import RankOperations
+from cosim.synthesis.model import Band, Hidden, RankOperations, TraceModel
 
 Key = tuple[int, int]
 """A place in a block: which operation it is, of those that are alike the how manieth."""
@@ -19,6 +20,74 @@ def repeated(own: RankOperations, layers: float) -> RankOperations:
     for all its copies, or where it has none, for the nearest block before it.
     """
     return own if layers == 1 else _Repeater(own, layers).operations()
+
+
+def stretched(model: TraceModel, layers: float) -> TraceModel:
+    """A model whose hidden ranks have ``layers`` times as many operations in repeated blocks, and levels
+    for these. Copies of a communication are neighbours, so that all ranks have one order.
+    """
+    if layers == 1:
+        return model
+    roles = [
+        role
+        if role.hidden is None
+        else role.model_copy(update={"hidden": _stretched(model, role.hidden, layers)})
+        for role in model.roles
+    ]
+    return model.model_copy(update={"roles": roles})
+
+
+def _stretched(model: TraceModel, hidden: Hidden, layers: float) -> Hidden:
+    seen: Counter[int] = Counter()
+
+    def times(kind: int, repeats: int) -> int:
+        """How many the next repeated operations of a kind become."""
+        seen[kind] += repeats
+        return floor(seen[kind] * layers + 1e-9) - floor((seen[kind] - repeats) * layers + 1e-9)
+
+    first = [0, *accumulate(band.levels for band in hidden.bands)]
+    copies = [times(talk.kind, 1) if talk.repeats else 1 for talk in hidden.talks]
+    inside = [bisect_right(first, talk.level) - 1 for talk in hidden.talks]
+    had = Counter(inside)
+    makes = Counter(band for band, number in zip(inside, copies, strict=True) for _ in range(number))
+    bands = []
+    for number, band in enumerate(hidden.bands):
+        kinds = [(kind, count - repeats + times(kind, repeats), 0) for kind, count, repeats in band.kinds]
+        had[number] += sum(count for _, count, _ in band.kinds)
+        makes[number] += sum(count for _, count, _ in kinds)
+        levels = max(round(band.levels * makes[number] / had[number]), 1)
+        bands.append(Band(levels=levels, kinds=[one for one in kinds if one[1]]))
+    begin = [0, *accumulate(band.levels for band in bands)]
+
+    def moved(level: int, part: float) -> int:
+        """Where a part of a level's way to the next one is now."""
+        band = bisect_right(first, level) - 1
+        far = (level - first[band] + part) * bands[band].levels / hidden.bands[band].levels
+        return min(begin[band] + floor(far + 1e-9), begin[-1] - 1)
+
+    talks = [
+        talk.model_copy(
+            update={
+                "level": moved(talk.level, copy / number),
+                "waited": -1 if talk.waited < 0 else moved(talk.waited - 1, (copy + 1) / number),
+            }
+        )
+        for talk, number in zip(hidden.talks, copies, strict=True)
+        for copy in range(number)
+    ]
+    before, after = (_totals(model, bands) for bands in (hidden.bands, bands))
+    totals = {one: round(total * after[one] / before[one]) for one, total in hidden.totals_ps.items()}
+    return Hidden(totals_ps=totals, bands=bands, talks=talks)
+
+
+def _totals(model: TraceModel, bands: list[Band]) -> dict[str, float]:
+    """All durations on each stream, by their means."""
+    found: dict[str, float] = defaultdict(float)
+    for band in bands:
+        for kind, count, _ in band.kinds:
+            times = model.times_ps[kind]
+            found[model.kinds[kind].stream] += count * sum(times) / len(times)
+    return found
 
 
 class _Repeater:

@@ -120,7 +120,14 @@ def _one_prefix(paths: Sequence[Path]) -> Path:
 def _pytorch(paths: Sequence[Path], gpu: str | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in paths:
-        kind = "kineto" if '"traceEvents"' in _begin(path) else "et"
+        begin = _begin(path)
+        kind = "kineto" if '"traceEvents"' in begin else "et"
+        if kind == "et" and '"nodes"' not in begin:
+            raise InputError(
+                "neither Chakra's .et nor an execution or Kineto trace of PyTorch's",
+                location=Location(str(path)),
+                hint="give a job's traces; `cosim translate --to chakra` makes them of a scenario",
+            )
         if kind in found:
             raise InputError(
                 f"a second file of {kind} traces, beside {found[kind]}",
@@ -133,7 +140,7 @@ def _pytorch(paths: Sequence[Path], gpu: str | None) -> dict[str, Any]:
             raise InputError(
                 "an execution trace has no times",
                 location=Location(found["et"]),
-                hint="give the Kineto traces too, or --gpu NAME to work the times out (cosim list gpu)",
+                hint="give the Kineto traces too, or --gpu NAME to compute the times (cosim list gpu)",
             )
         found["gpu"] = gpu
     return found

@@ -39,7 +39,7 @@ def _counts(model: TraceModel) -> Counter[int]:
         if role.hidden is not None:
             found.update(talk.kind for talk in role.hidden.talks)
             for band in role.hidden.bands:
-                found.update(dict(band.kinds))
+                found.update({kind: count for kind, count, _ in band.kinds})
     return found
 
 

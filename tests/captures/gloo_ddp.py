@@ -1,4 +1,8 @@
-"""A small model under DDP, ten iterations: run by tests/captures/four_hosts.py, and by cosim profile."""
+"""A small model under DDP, ten iterations, which wait for data: run by tests/captures/four_hosts.py, and by
+cosim profile.
+"""
+
+import time
 
 import torch
 import torch.distributed as dist
@@ -10,6 +14,7 @@ layers = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512)).to
 model = nn.parallel.DistributedDataParallel(layers)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for _ in range(10):
+    time.sleep(0.5)
     loss = model(torch.randn(8, 512, device=device)).square().mean()
     loss.backward()
     optimizer.step()

@@ -13,11 +13,15 @@ import cosim
 from cosim.captures.read import read_capture
 from cosim.captures.traffic import TrafficCapture
 from cosim.results.traffic.analysis import TrafficAnalysis, analyse_capture
+from cosim.results.traffic.bytes_over_time import joined
 from cosim.results.traffic.read import capture_of_messages
 from tests.captures.four_hosts import RANKS, can_run
 from tests.inputs import ROOT
 
 HERE = Path(__file__).parent
+ITERATIONS = 10
+PARAMETER_BYTES = 4 * (512 * 1024 + 1024 + 1024 * 512 + 512)
+"""Of the model in gloo_ddp.py, in float32."""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not can_run(), reason="takes root and iproute2"),
@@ -41,6 +45,16 @@ def between_neighbours(analysis: TrafficAnalysis, most: int = RANKS) -> list[int
     return sorted(np.sort(sent)[-most:].tolist())
 
 
+def bursts(analysis: TrafficAnalysis, pause_ps: int) -> list[int]:
+    """Bytes of each burst of a megabyte or more, in order: transfers without a pause of ``pause_ps``."""
+    found = analysis.transfers
+    assert found is not None
+    apart = found.only(found.src != found.dst)
+    first, _ = joined(apart.start_ps, apart.end_ps, pause_ps)
+    sent = np.bincount(np.searchsorted(first, apart.start_ps, side="right"), apart.size_bytes)
+    return [int(size) for size in sent if size > 10**6]
+
+
 def test_an_all_reduce_of_gloo_is_a_ring_of_the_bytes_that_a_ring_has(tmp_path: Path) -> None:
     found = captured("gloo_all_reduce.py", tmp_path / "ring.pcap")
     expected = 8 * 2 * (RANKS - 1) / RANKS * 256 * 1024
@@ -59,7 +73,7 @@ def test_a_script_sends_what_its_profile_says(tmp_path: Path) -> None:
             "topology": {"kind": "switch", "endpoints": RANKS, "rate": "10Gbps", "latency": "1us"},
             "network": "fair_share",
             "collectives": {"all_reduce": "ring"},
-            "jobs": [{"workload": {"kind": "profile", "path": str(profile)}, "iterations": 10}],
+            "jobs": [{"workload": {"kind": "profile", "path": str(profile)}, "iterations": ITERATIONS}],
             "record": {"messages": "npz"},
         }
     )
@@ -69,3 +83,9 @@ def test_a_script_sends_what_its_profile_says(tmp_path: Path) -> None:
         capture_of_messages("profile", records.messages, records.topology.node_names, ["ddp"])
     )
     assert between_neighbours(found) == pytest.approx(between_neighbours(model), rel=0.02)
+    # The script waits 500 ms before each iteration; a busy machine may take away some.
+    captured_bursts, profiled = bursts(found, 400 * 10**9), bursts(model, 10**8)
+    assert len(profiled) == ITERATIONS
+    assert captured_bursts[-ITERATIONS:] == pytest.approx(profiled, rel=0.02)
+    # What comes before are the parameters, which DDP sends from the first rank at its start.
+    assert sum(captured_bursts[:-ITERATIONS]) == pytest.approx((RANKS - 1) * PARAMETER_BYTES, rel=0.02)

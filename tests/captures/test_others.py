@@ -71,6 +71,7 @@ def test_flow_records(tmp_path: Path, text: str, expected: list[object]) -> None
         ("port,time_s,in_bytes,out_bytes\nx,1,-5,5\nx,2,5,5\n", "negative bytes at sample 0"),
         ("port,time_s,in_bytes\nx,1,5\n", "not counters of ports"),
         ("port,time_s,in_bytes,out_bytes\nx,1,5,5\n", "no port with two samples"),
+        ("port,time_s,in_bytes,out_bytes," + "x" * 140_000, "a.csv:1: not CSV: field larger"),
         ('{"header": {}, "metadata": {}}\n', "a.csv:1: not a record of Inspector's"),
     ],
 )

@@ -61,6 +61,21 @@ def test_a_run_beside_itself_and_beside_its_scenario_is_the_same(run: Path, tmp_
         )
 
 
+def test_logs_stand_beside_the_collectives_that_a_scenario_has(tmp_path: Path) -> None:
+    (tmp_path / "ring.yaml").write_text(RING)
+    cosim.translate(tmp_path / "ring.yaml", "inspector", tmp_path / "logs")
+    against = tmp_path / "logs", "--against", tmp_path / "ring.yaml"
+    (one,) = json.loads(analyse(*against, "--json"))["beside"]
+    assert one["bytes_ratio"] == 1
+    (row,) = one["collectives"]
+    assert (row["kind"], row["num_ranks"], row["counts"]) == ("AllReduce", 8, [4, 4])
+    # A ring's 2 (N - 1) steps of an eighth at 80 Gbps, and 500 ns each; the log has whole microseconds.
+    assert row["means_ps"] == [pytest.approx(1_407_000_000, abs=2_000_000)] * 2
+    assert "\nb has 2 times the bytes, in other collectives\n" in analyse(
+        *against, "--set", "jobs[0].workload.size=4MB"
+    )
+
+
 def test_twice_the_bytes_in_twice_the_time_is_said(run: Path, tmp_path: Path) -> None:
     (tmp_path / "ring.yaml").write_text(RING)
     page = analyse(run, "--against", tmp_path / "ring.yaml", "--set", "jobs[0].workload.size=4MB")

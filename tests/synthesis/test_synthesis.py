@@ -10,12 +10,12 @@ from cosim.errors import InputError
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.synthesis.audit import audit
 from cosim.synthesis.draw import Scale, read_scale, synthesise
-from cosim.synthesis.figures import figures
 from cosim.synthesis.files import write_traces
 from cosim.synthesis.learn import learn
 from cosim.synthesis.model import read_model, write_model
 from cosim.synthesis.sources import read_sources
 from cosim.workload.program import Workload
+from tests.synthesis.figures import figures
 from tests.synthesis.sources import iteration_ps, traces
 
 
@@ -43,22 +43,25 @@ def test_made_traces_have_the_figures_of_their_source_and_are_read_back(
         assert made_ps == pytest.approx(iteration_ps(six, rate), rel=0.02)
 
 
-def test_twice_the_layers_is_the_model_that_has_them(six: Workload, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hide", [1, 20])
+def test_twice_the_layers_is_the_model_that_has_them(six: Workload, hide: int, tmp_path: Path) -> None:
     twelve = read(traces(tmp_path / "twelve", layers=12))
-    made = synthesise(learn(six), scale=Scale(layers=2))
+    made = synthesise(learn(six, hide=hide), seed=3, scale=Scale(layers=2))
     source, found = figures(twelve), figures(made)
     for name, kind in source.kinds.items():
         assert found.kinds[name].count == pytest.approx(kind.count, rel=0.02), name
         assert found.kinds[name].size_bytes == pytest.approx(kind.size_bytes, rel=0.1), name
     assert found.depth == pytest.approx(source.depth, rel=0.02)
-    for rate in ("10Gbps", "100Gbps", "400Gbps"):
+    assert found.width <= source.width + 1
+    for rate in ("10Gbps", "100Gbps", *(["400Gbps"] if hide == 1 else [])):
         assert iteration_ps(made, rate) == pytest.approx(iteration_ps(twelve, rate), rel=0.1)
 
 
 def test_half_the_layers_is_less_than_one_and_more_than_none(six: Workload) -> None:
-    source, half = figures(six), figures(synthesise(learn(six), scale=Scale(layers=0.5)))
-    assert half.kinds["all_gather"].count == pytest.approx(source.kinds["all_gather"].count / 2, rel=0.1)
-    assert 0.4 < half.depth / source.depth < 0.6
+    for hide in (1, 20):
+        source, half = figures(six), figures(synthesise(learn(six, hide=hide), scale=Scale(layers=0.5)))
+        assert half.kinds["all_gather"].count == pytest.approx(source.kinds["all_gather"].count / 2, rel=0.1)
+        assert 0.4 < half.depth / source.depth < 0.6
 
 
 def test_more_ranks_make_data_parallel_groups_larger_and_more_of_the_others(six: Workload) -> None:
@@ -91,7 +94,8 @@ def test_a_hidden_model_has_nothing_of_its_source_and_its_figures(six: Workload,
     for name, kind in source.kinds.items():
         assert found.kinds[name].count == kind.count
         assert found.kinds[name].size_bytes == pytest.approx(kind.size_bytes, rel=0.04)
-    assert found.depth == pytest.approx(source.depth, rel=0.2)
+    assert found.depth == pytest.approx(source.depth, rel=0.02)
+    assert found.width == source.width
     for rate in ("10Gbps", "100Gbps"):
         assert iteration_ps(made, rate) == pytest.approx(iteration_ps(six, rate), rel=0.1)
 
@@ -129,9 +133,19 @@ def test_ranks_and_scales_that_do_not_fit_say_what_would(
         synthesise(learn(six), ranks=ranks, scale=read_scale(scale))
 
 
-def test_a_hidden_model_refuses_layers_and_hide_refuses_too_few(six: Workload) -> None:
-    with pytest.raises(InputError, match="learn without --hide"):
-        synthesise(learn(six, hide=20), scale=Scale(layers=2))
+@pytest.mark.parametrize("hide", [1, 2])
+def test_where_no_block_repeats_no_layers_are_multiplied(hide: int, tmp_path: Path) -> None:
+    write_trace(
+        tmp_path / "trace.0.et",
+        [node(at, name, "COMP", (), 10**6, is_cpu_op=False) for at, name in enumerate("abc")],
+    )
+    model = learn(read(tmp_path), hide=hide)
+    assert len(synthesise(model).programs[0].operations) == 3
+    with pytest.raises(InputError, match="no block of the traces repeats"):
+        synthesise(model, scale=Scale(layers=2))
+
+
+def test_hide_refuses_too_few(six: Workload) -> None:
     with pytest.raises(InputError, match="at most, or more traces"):
         learn(six, hide=10**6)
 

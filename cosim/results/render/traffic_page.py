@@ -37,6 +37,9 @@ def beside_page(one: TrafficDifference) -> Page:
     def shown(value: float | None) -> str:
         return "-" if value is None else f"{value:.4f}"
 
+    head = [one.sentence, f"a: {one.a}", f"b: {one.b}", one.aligned]
+    if one.collectives:
+        return [Section([Lines(head)]), Section([PageTable(_collectives(one))])]
     rows = [
         ["beside", ""],
         ["  bytes, b / a", shown(one.bytes_ratio)],
@@ -45,8 +48,21 @@ def beside_page(one: TrafficDifference) -> Page:
         ["  sizes: Kolmogorov-Smirnov", shown(one.ks)],
         ["  period, b / a", shown(one.period_ratio)],
     ]
-    head = [one.sentence, f"a: {one.a}", f"b: {one.b}", one.aligned]
     return [Section([Lines(head)]), Section([PageTable(rows)])]
+
+
+def _collectives(one: TrafficDifference) -> list[list[str]]:
+    table = [["beside", "size", "ranks", "a", "b", "time, a", "time, b", "b / a"]]
+    for row in one.collectives[:_MOST_ROWS]:
+        times = [
+            format_time(mean) if count else "-" for mean, count in zip(row.means_ps, row.counts, strict=True)
+        ]
+        ratio = f"{row.means_ps[1] / row.means_ps[0]:.3f}" if all(row.means_ps) else "-"
+        counts = [f"{count:,}" for count in row.counts]
+        table.append(
+            [f"  {row.kind}", format_size(row.size_bytes), str(row.num_ranks), *counts, *times, ratio]
+        )
+    return table
 
 
 def cause_page(found: CauseFound) -> Page:

@@ -1,4 +1,5 @@
-"""Two analyses beside each other: total bytes, who sends to whom, sizes of transfers, periods.
+"""Two analyses beside each other: total bytes, who sends to whom, sizes of transfers, periods. Where one has
+logs of collectives alone, its collectives are set beside the other's.
 
 Hosts are the same where all names of the smaller set are in the other one. Else, where both have as many,
 they are aligned in order of their numbers, which the page says.
@@ -13,8 +14,20 @@ from numpy.typing import NDArray
 
 from cosim.captures.traffic import I64
 from cosim.results.traffic.analysis import TrafficAnalysis
+from cosim.results.traffic.logged import LoggedAnalysis
 
 F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CollectiveDifference:
+    """Collectives of one kind, size and number of ranks: how many, and their mean time, of a and of b."""
+
+    kind: str
+    size_bytes: int
+    num_ranks: int
+    counts: tuple[int, int]
+    means_ps: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -36,10 +49,13 @@ class TrafficDifference:
     same_patterns: bool
     aligned: str
     sentence: str
+    collectives: tuple[CollectiveDifference, ...] = ()
 
 
 def beside(a: TrafficAnalysis, b: TrafficAnalysis) -> TrafficDifference:
     """Set b beside a."""
+    if a.logged is not None and b.logged is not None and (a.transfers is None or b.transfers is None):
+        return _logs_beside(a.name, a.logged, b.name, b.logged)
     aligned, cosine = _cosine(a, b)
     ratio = b.size_bytes / a.size_bytes if a.size_bytes else None
     sizes = [_sizes(one) for one in (a, b)]
@@ -61,6 +77,29 @@ def beside(a: TrafficAnalysis, b: TrafficAnalysis) -> TrafficDifference:
         aligned,
         _sentence(ratio, cosine, period_ratio, same),
     )
+
+
+def _logs_beside(a: str, ours: LoggedAnalysis, b: str, theirs: LoggedAnalysis) -> TrafficDifference:
+    of = [{(one.kind, one.size_bytes, one.num_ranks): one for one in logs.kinds} for logs in (ours, theirs)]
+    rows = []
+    for key in dict.fromkeys([*of[0], *of[1]]):
+        found = [one.get(key) for one in of]
+        counts = [0 if one is None else one.count for one in found]
+        means = [0 if one is None else one.mean_ps for one in found]
+        rows.append(CollectiveDifference(*key, (counts[0], counts[1]), (means[0], means[1])))
+    total = [sum(row.counts[at] * row.size_bytes for row in rows) for at in (0, 1)]
+    ratio = total[1] / total[0] if total[0] else None
+    same = all(row.counts[0] and row.counts[1] for row in rows)
+    took = [sum(row.means_ps[at] * row.counts[0] for row in rows if row.counts[1]) for at in (0, 1)]
+    said = [_bytes_said(ratio)] if ratio is not None else []
+    said.append("in collectives of the same kinds and sizes" if same else "in other collectives")
+    if took[0]:
+        time = took[1] / took[0]
+        said.append("in the same time" if abs(time - 1) < 0.01 else f"in {time:.3g} times the time")
+    return TrafficDifference(
+        a, b, ratio, None, None, None, None, same, "collectives by kind, bytes and ranks",
+        f"b has {', '.join(said)}", tuple(rows),
+    )  # fmt: skip
 
 
 def _sizes(one: TrafficAnalysis) -> I64:
@@ -111,10 +150,14 @@ def _ks(a: I64, b: I64) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
+def _bytes_said(ratio: float) -> str:
+    return "as many bytes" if abs(ratio - 1) < 0.01 else f"{ratio:.3g} times the bytes"
+
+
 def _sentence(ratio: float | None, cosine: float | None, period: float | None, same: bool) -> str:
     said = []
     if ratio is not None:
-        said.append("as many bytes" if abs(ratio - 1) < 0.01 else f"{ratio:.3g} times the bytes")
+        said.append(_bytes_said(ratio))
     if cosine is not None:
         said.append(
             "between the same pairs" if cosine > 0.99 else f"between other pairs (cosine {cosine:.2f})"

@@ -25,16 +25,19 @@ _BINS = 1000
 
 
 def differences(analyses: Sequence[TrafficAnalysis]) -> list[TrafficDifference]:
-    """Each after the first beside the first, where one of them has transfers."""
-    first = analyses[0].transfers
+    """Each after the first beside the first, where both have transfers, or both have collectives."""
+    first = analyses[0]
     return [
-        beside(analyses[0], one) for one in analyses[1:] if first is not None or one.transfers is not None
+        beside(first, one)
+        for one in analyses[1:]
+        if (first.transfers is not None and one.transfers is not None)
+        or (first.logged is not None and one.logged is not None)
     ]
 
 
 def _cause(analyses: Sequence[TrafficAnalysis]) -> CauseFound | None:
     """What one source's logs and one's counters say together; None: there aren't both."""
-    logged = [one.logged for one in analyses if one.logged is not None]
+    logged = [one.logged for one in analyses if one.logged is not None and one.transfers is None]
     ports = [one.ports for one in analyses if one.ports is not None]
     if len(logged) != 1 or len(ports) != 1:
         return None

@@ -19,6 +19,10 @@ import pytest
 import cosim
 from cosim.formats.chakra.et_def_pb2 import Node, NodeType
 from cosim.formats.chakra.file import read_trace
+from cosim.synthesis.draw import Scale, synthesise
+from cosim.synthesis.files import write_traces
+from cosim.synthesis.learn import learn
+from cosim.synthesis.sources import read_sources
 
 PYTHON = os.environ.get("CHAKRA_PYTHON", sys.executable)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.environ.get("CHAKRA_PATH", "")}
@@ -80,11 +84,21 @@ def said(node: Node) -> dict[str, Any]:
     return {name: value for name, value in every.items() if value is not None}
 
 
-@pytest.mark.parametrize("to", ["chakra", "chakra-messages", "astra-sim"])
+def synthesised(folder: Path) -> None:
+    """Traces that were learned from the scenario's, in ``folder``."""
+    cosim.translate(cosim.loads(SCENARIO), "chakra", folder / "source")
+    source = read_sources([folder / "source"], world_size=None, gpu=None, dependencies="all")
+    write_traces(synthesise(learn(source, hide=2), scale=Scale(layers=2)), folder)
+
+
+@pytest.mark.parametrize("to", ["chakra", "chakra-messages", "astra-sim", "synthesised"])
 def test_upstream_s_jsonizer_reads_every_node_and_attribute(to: str, tmp_path: Path) -> None:
     if not has_upstream():
         pytest.skip("pip install github.com/mlcommons/chakra, or set CHAKRA_PYTHON")
-    cosim.translate(cosim.loads(SCENARIO), to, tmp_path)
+    if to == "synthesised":
+        synthesised(tmp_path)
+    else:
+        cosim.translate(cosim.loads(SCENARIO), to, tmp_path)
     for rank in range(4):
         metadata, *nodes = jsonized(tmp_path / f"trace.{rank}.et")
         assert metadata == {"version": "0.0.4"}

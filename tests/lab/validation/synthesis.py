@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 import cosim
 from cosim.synthesis.audit import audit
 from cosim.synthesis.draw import Scale, synthesise
-from cosim.synthesis.figures import figures
 from cosim.synthesis.learn import learn
 from cosim.synthesis.sources import read_sources
 from cosim.units import PS_PER_US
 from cosim.workload.program import Workload
 from tests.inputs import find
+from tests.synthesis.figures import figures
 
 NETWORKS: Mapping[str, tuple[str, str, str, str]] = {
     "ring of 100 Gbps": ("ring", "100Gbps", "1us", "fair_share"),
@@ -143,7 +143,8 @@ def main() -> None:
         source = read()
         for hide in (1, 20):
             _show(read.__name__, hide, beside(source, hide))
-    _show("1.7B, 2 x layers", 1, beside(transformer(24), 1, transformer(12), 2))
+    for hide in (1, 20):
+        _show("1.7B, 2 x layers", hide, beside(transformer(24), hide, transformer(12), 2))
 
 
 def _show(name: str, hide: int, row: Beside) -> None:
