@@ -32,5 +32,6 @@ In the kernel (``cosim/kernel/src``), ``engine_loop.c`` is the loop over instant
 what a rank may start. ``engine_collectives.c`` has ranks meet, ``engine_chunks.c`` carries a collective.
 ``engine_driven.c`` has ranks do what processes say.
 ``engine_messages.c`` has sends and receives, ``engine_flows.c`` what the network is given,
-``engine_counters.c`` digest and statistics. ``engine_tables.c`` writes what is there before a run.
+``engine_counters.c`` digest and statistics, ``engine_repeats.c`` iterations that repeat.
+``engine_tables.c`` writes what is there before a run.
 """

@@ -25,6 +25,10 @@ class PairTraffic(Columns):
     container = "traffic"
 
 
+class Repeats(Columns):
+    """What is kept of an interval, to be repeated; in states that are the same but for time."""
+
+
 class EngineColumns(Columns):
     """All of it; ``scalars`` is the one row of ``state``."""
 

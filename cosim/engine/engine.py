@@ -14,15 +14,16 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.columns import NONE, EngineColumns, place
+from cosim.engine.columns import NONE, EngineColumns, Repeats, place
 from cosim.engine.flow_log import FlowLog
 from cosim.engine.groups import BoundTable, Groups
 from cosim.engine.plans import Plans
 from cosim.engine.programs import ReadyJob
 from cosim.engine.tables import Tables
 from cosim.errors import AlgorithmError, MismatchError, NetworkError, SimulationError, WorkloadError
-from cosim.kernel import kernel
+from cosim.kernel import kernel, record
 from cosim.network.compiled import CompiledNetwork
+from cosim.network.core import LinkUses
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.simulator import NetworkSimulator, granted_by
 from cosim.pattern.planner import Planner
@@ -87,6 +88,8 @@ class Engine:
         self._inside: CompiledNetwork | None = None
         self._turns = _FIRST_TURNS
         self._slowness: dict[int, int] = {}
+        self.repeats: Repeats | None = None
+        """What is repeated; None: every iteration is simulated."""
         self.on_start: Callable[[int, int], int] | None = None
         """Says when a rank of a directed job may begin its next iteration, that is ready now."""
         self.on_told: Callable[[NDArray[Any]], None] = _ignore
@@ -154,7 +157,10 @@ class Engine:
         """Have a job's ranks begin at an instant that is to be run next."""
         kernel.begin_ranks(self.columns, self.tables.rank0[job], self.jobs[job].info.workload.world_size, now)
         if self._inside is not None and self.tables.messages.of(job):  # else the loop would stop for it
-            self._name_traits(int(self.columns.jobs["trait0"][job]))
+            first = int(self.columns.jobs["trait0"][job])
+            self._name_traits(first)
+            if self.asked is not None:
+                self.asked.append(Asked(kernel.NEED_TRAITS, first))
 
     def connect(self, network: NetworkSimulator) -> None:
         """Have a network asked, which is open: by the loop itself where it is in this process."""
@@ -167,6 +173,24 @@ class Engine:
             if not directed[bound[1]]:  # the others when it is known where they sit
                 self._bind_messages(number)
         self.groups.on_bind = self._bound
+
+    def repeat(self) -> None:
+        """Have intervals repeated that begin in the same state as an earlier one, of a network that has them;
+        of jobs that nobody adds to or directs, and of which no rank takes its own time.
+        """
+        network, columns, count = self._inside, self.columns, len(self.jobs)
+        assert network is not None
+        rows: NDArray[Any] = np.zeros(count, record("repeated_job"))
+        rows["behind"] = columns.jobs["ranks"][:count]
+        self.repeats = Repeats(jobs=rows)
+        state = self.repeats.state[0]
+        state["network"], state["ranks"] = network.repeated, columns.used("ranks")
+        columns.put(repeats=self.repeats)
+        network.core.put(kept=LinkUses())
+
+    def repeated(self) -> tuple[int, ...]:
+        """How many iterations of each job were taken from earlier ones; empty: none may be."""
+        return () if self.repeats is None else tuple(self.repeats.jobs["taken"].tolist())
 
     def disconnect(self) -> None:
         """Let go of the network, and of what would keep this object alive."""

@@ -29,6 +29,7 @@ from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
 from cosim.network.changes import MOST_IN_VAIN
+from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
@@ -189,12 +190,16 @@ class Replay:
         self._slowdowns = [iter(one.info.slowdowns) for one in self._jobs]
         self._done_before = self._in_vain = 0
         self._seen = (-1, -1)
+        self._because = ""
 
     def run(self) -> Records:
         """See :func:`replay`."""
         interrupted = ""
         try:
             self.begin()
+            self._because = self._why_simulated()
+            if not self._because and self._engine.asked is None:
+                self._engine.repeat()
             self.environment.run()
             self.check_finished()
         except KeyboardInterrupt:
@@ -217,6 +222,17 @@ class Replay:
             self._expect(job)
         if self._series is not None:
             self.environment.wake(0)
+
+    def _why_simulated(self) -> str:
+        """Why no iteration may be taken from an earlier one; empty: some may."""
+        network = self._network
+        if any(job.info.pace is not None for job in self._jobs):
+            return "ranks take their own times for it"
+        if self._directing is not None or any(job.info.driven for job in self._jobs):
+            return "somebody else says when it begins"
+        if not isinstance(network, CompiledNetwork) or network.repeated == NONE:
+            return "states of its network are not compared"
+        return ""
 
     def _expect(self, job: ReadyJob) -> None:
         if self._directing is None:
@@ -556,7 +572,11 @@ class Replay:
             interrupted=interrupted,
             recorded=self._recorded(),
             series=None if self._series is None else self._series.series(self._operations.end_ps),
-            info={"advances": self._num_advances()},
+            info={
+                "advances": self._num_advances(),
+                "repeated": engine.repeated(),
+                "simulated_because": self._because,
+            },
         )
 
     def _recorded(self) -> tuple[I64, ...] | None:

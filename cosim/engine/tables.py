@@ -254,6 +254,7 @@ class Tables:
 
         found = meetings_of(info.workload, count)
         channel0, _ = columns.extend("channels", count)
+        columns.channels["head"][channel0:] = NONE  # of those that are not used, too: nothing waits there
         given = self.rank0[-1], channel0, info.workload.rendezvous
         counts = np.zeros(2, np.int64)
         kernel.write_ports(columns, source, found, *given, counts)

@@ -51,6 +51,8 @@ class AnalyticalNetwork(CompiledNetwork):
 
     plain_loop: ClassVar[str]
     """The name of the model's loop where links don't change."""
+    plain_kind: ClassVar[int]
+    """As what intervals of that loop are repeated."""
     _plain: Columns
     """What that loop works on."""
 
@@ -118,6 +120,11 @@ class AnalyticalNetwork(CompiledNetwork):
     def loop(self) -> str:
         """See :class:`~cosim.network.compiled.CompiledNetwork`."""
         return "run_changing" if self._is_changing else self.plain_loop
+
+    @property
+    def repeated(self) -> int:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`: where links don't change."""
+        return int(kernel.NONE) if self._is_changing else self.plain_kind
 
     @property
     def columns(self) -> Columns:

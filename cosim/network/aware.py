@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.context import Context
-from cosim.kernel import Columns, record
+from cosim.kernel import Columns, kernel, record
 from cosim.network.analytical import AnalyticalNetwork, bytes_per_ns
 from cosim.network.compiled import LinkNumber
 from cosim.network.contract import NetworkSpec
@@ -49,6 +49,7 @@ class CongestionAwareNetwork(AnalyticalNetwork):
     name = "congestion_aware"
     in_turn = True
     plain_loop = "run_aware"
+    plain_kind = kernel.LINKS_IN_TURN
 
     def _open_plain(self, topology: Topology) -> None:
         links = np.zeros(topology.num_links, record("aware_link"))

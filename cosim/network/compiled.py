@@ -137,6 +137,11 @@ class CompiledNetwork(NetworkSimulator):
         return kernel.address(self.loop)
 
     @property
+    def repeated(self) -> int:
+        """As what the engine's loop repeats intervals of it (``enum repeated_network``); NONE: it can't."""
+        return int(kernel.NONE)
+
+    @property
     def _at_hand(self) -> ChangeList:
         """The changes of links that the model's loop has; of models with ``live_changes``."""
         found: ChangeList = self.columns.changes

@@ -19,6 +19,10 @@ class Core(Columns):
     """State that every such network has."""
 
 
+class LinkUses(Columns):
+    """What links carried in an interval that may be repeated."""
+
+
 class Reported(Columns):
     """The columns of completions, and the handles of groups that ended with them."""
 

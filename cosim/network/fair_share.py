@@ -88,6 +88,11 @@ class FairShareNetwork(CompiledNetwork):
         return {("links", "capacity"): rate_bps / _BPS_PER_BYTE_PS, ("links", "latency"): latency_ps}
 
     @property
+    def repeated(self) -> int:
+        """See :class:`~cosim.network.compiled.CompiledNetwork`: but for a balancer, which remembers."""
+        return int(kernel.FAIR_LINKS if self._balancing.balancer is None else _NONE)
+
+    @property
     def takes_paths(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: but for a balancer that chooses."""
         return self._balancing.balancer is None

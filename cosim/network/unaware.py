@@ -41,6 +41,7 @@ class CongestionUnawareNetwork(AnalyticalNetwork):
     symmetric = True
     in_turn = False
     plain_loop = "run_unaware"
+    plain_kind = kernel.STATELESS
 
     def _open_plain(self, topology: Topology) -> None:
         bins, links = self.core.link_busy.shape

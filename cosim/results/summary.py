@@ -116,6 +116,9 @@ class JobSummary:
         What was read, ignored and assumed to make the workload, each with its count.
     folding
         Which ranks were simulated once and multiplied, and why others were not; empty where none was to be.
+    repeated, simulated_because
+        Iterations that were taken from an earlier one, which began in the same state; why none may be, or
+        empty.
     training
         What came of the whole training with its failures; None where nothing was said of one.
     error
@@ -168,6 +171,8 @@ class JobSummary:
     ignored: tuple[str, ...]
     assumed: tuple[str, ...]
     folding: tuple[str, ...] = ()
+    repeated: int = 0
+    simulated_because: str = ""
     training: Lifetime | None = None
     error: tuple[float, float] | None = None
     interval_ps: tuple[int, int] | None = None
@@ -461,6 +466,8 @@ def _job(
         ignored=job.workload.report.ignored,
         assumed=job.workload.report.assumed,
         folding=tuple(records.info.get("folding", ())),
+        repeated=dict(enumerate(records.info.get("repeated", ()))).get(j, 0),
+        simulated_because=records.info.get("simulated_because", ""),
         training=records.info.get("training", {}).get(job.name),
         error=job.workload.error,
         interval_ps=interval_ps(mean, job.workload.error) if mean and job.workload.error else None,

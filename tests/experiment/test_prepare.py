@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cosim
+from cosim.engine.prepared import RunCopy
 
 RING = "topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 500ns}"
 TREE = (
@@ -157,3 +158,31 @@ def test_tables_that_are_refused(table: Any, says: str) -> None:
 def test_what_is_no_scenario(scenario: Any) -> None:
     with pytest.raises(cosim.InputError):
         cosim.prepare(scenario, ["topology.rate"])
+
+
+def test_messages_ask_nothing_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = cosim.loads(
+        f"""{RING}
+network: fair_share
+jobs:
+  - workload:
+      kind: operations
+      world_size: 2
+      programs:
+        - {{ranks: [0], operations: [{{name: a, kind: send, peer: 1, size: 4MB}}]}}
+        - {{ranks: [1], operations: [{{name: a, kind: recv, peer: 0, size: 4MB}}]}}
+    iterations: 2
+"""
+    )
+    prepared = cosim.prepare(scenario, ["topology.rate"])
+    found, run = list[int](), RunCopy.run
+
+    def told(copy: RunCopy, starts: Any, numbers: Any) -> Any:
+        outcomes = run(copy, starts, numbers)
+        found.extend(outcomes.status.tolist())
+        return outcomes
+
+    monkeypatch.setattr(RunCopy, "run", told)
+    runs = prepared.run_many({"topology.rate": ["80Gbps", "40Gbps"]})
+    assert found == [0, 0]
+    assert runs.digests[1] == cosim.run(scenario, {"topology.rate": "40Gbps"}).digest

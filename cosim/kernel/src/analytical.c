@@ -108,6 +108,7 @@ void spread(struct core *core, struct link_rates *rates) {
 /* Count a link as busy in [start, start + duration), in a time that does not grow with the duration. */
 static void add_whole_bins(struct core *core, struct link_rates *rates, int64_t link, int64_t start,
                            int64_t duration) {
+  keep_use(core, link, start, start + duration, 1.0);
   int64_t end = start + duration, links = core->link_busy_cols;
   while (end > bins_end(core)) {
     spread(core, rates);

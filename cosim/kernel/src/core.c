@@ -107,8 +107,17 @@ static void widen_bins(struct core *core) {
 /* The time up to which there are bins. */
 static inline int64_t bins_end(const struct core *core) { return core->link_busy_rows << core->state.bin_bits; }
 
+/* Keep what a link carried, where it may be repeated. */
+static inline void keep_use(struct core *core, int64_t link, int64_t start, int64_t end, double part) {
+  struct link_uses *kept = core->kept;
+  if (kept == NULL || !kept->on) return;
+  RESERVE(kept, uses, kept->count + 1);
+  kept->uses[kept->count++] = (struct link_use){start, end, part, link};
+}
+
 /* Count a link as busy in [start, start + duration). */
 static inline void add_busy(struct core *core, int64_t link, int64_t start, int64_t duration) {
+  keep_use(core, link, start, start + duration, 1.0);
   while (start + duration > bins_end(core)) widen_bins(core);
   int64_t bits = core->state.bin_bits;
   for (int64_t b = start >> bits; duration > 0; b++) {
@@ -121,6 +130,7 @@ static inline void add_busy(struct core *core, int64_t link, int64_t start, int6
 
 /* Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end. */
 static void add_share(struct core *core, int64_t link, int64_t start, int64_t end, double fraction) {
+  keep_use(core, link, start, end, fraction);
   while (end > bins_end(core)) widen_bins(core);
   int64_t bits = core->state.bin_bits, counted = 0, stop = start;
   for (int64_t b = start >> bits; stop < end; b++) {

@@ -207,6 +207,15 @@ static inline int64_t info_of_flow(const struct engine *engine, struct neighbour
 
 static const struct neighbour no_neighbour = {.handle = NONE, .block = NONE, .took = NONE};
 
+/* Keep a completion, where its interval may be repeated. */
+static inline void keep_flow(struct repeats *repeats, int64_t key_high, int64_t key_low, int64_t time,
+                             int64_t took, int64_t bytes, int64_t pair, int64_t bin) {
+  if (repeats == NULL || repeats->state.away == 0) return;
+  RESERVE(repeats, flows, repeats->state.num_flows + 1);
+  repeats->flows[repeats->state.num_flows++] =
+      (struct repeated_flow){key_high, key_low, time, took, bytes, (int32_t)pair, (int32_t)bin};
+}
+
 /* Count the completion of a flow that is under way; one that the engine waits for becomes a reaction. */
 static inline void count_flow(struct engine *engine, struct neighbour *near, int64_t handle, int64_t flow,
                               int64_t start, int64_t time, int64_t cause) {
@@ -220,7 +229,10 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
   int64_t info = info_of_flow(engine, near, handle, flow);
   if (--group->left == 0) let_flows_go(engine, handle);
   /* A mark carries no bytes between endpoints: it is in the digest, and in no statistics. */
-  if (info < 0) return;
+  if (info < 0) {
+    keep_flow(engine->repeats, group->key_high, group->key_low + flow, time, 0, 0, NONE, 0);
+    return;
+  }
   int64_t took = time - start;
   /* Equal messages of a collective take equally long: their bin is searched for once. */
   if (took != near->took) {
@@ -229,7 +241,9 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
   }
   engine->fct[near->bin]++;
   count_time(state, took);
-  add_traffic(engine->traffic, info >> SIZE_BITS, size_of_row(engine->traffic, info), time);
+  int64_t bytes = size_of_row(engine->traffic, info);
+  add_traffic(engine->traffic, info >> SIZE_BITS, bytes, time);
+  keep_flow(engine->repeats, group->key_high, group->key_low + flow, time, took, bytes, info >> SIZE_BITS, near->bin);
   if (state->keeps_messages) keep_message(engine, group, flow, info, start, time);
 }
 
@@ -253,15 +267,24 @@ int64_t count_completions(struct engine *engine, int64_t count, const int32_t *h
 /* -- operations --------------------------------------------------------------------------------------------------------- */
 
 /* Log an operation that ended, and fold it into the digest of operations. */
+static void log_row(struct engine *engine, struct ended_operation row) {
+  struct engine_state *state = &engine->state;
+  const struct rank *rank = &engine->ranks[row.rank];
+  RESERVE(engine, log, state->num_log + 1);
+  engine->log[state->num_log++] = row;
+  state->ops_done++;
+  uint64_t hashed = mix_in(mix_in(mix_in(mix_in(0, rank->job), row.iteration), rank->number), row.op);
+  add_to_digest(state->op_digest, mix_in(mix_in(hashed, row.start), row.end));
+}
+
 static void log_operation(struct engine *engine, int64_t number, int32_t op, int32_t iteration, int64_t start,
                           int64_t end) {
-  struct engine_state *state = &engine->state;
-  const struct rank *rank = &engine->ranks[number];
-  RESERVE(engine, log, state->num_log + 1);
-  engine->log[state->num_log++] = (struct ended_operation){start, end, (int32_t)number, op, iteration, 0};
-  state->ops_done++;
-  uint64_t hashed = mix_in(mix_in(mix_in(mix_in(0, rank->job), iteration), rank->number), op);
-  add_to_digest(state->op_digest, mix_in(mix_in(hashed, start), end));
+  struct ended_operation row = {start, end, (int32_t)number, op, iteration, 0};
+  log_row(engine, row);
+  struct repeats *repeats = engine->repeats;
+  if (repeats == NULL || repeats->state.away == 0) return;
+  RESERVE(repeats, ops, repeats->state.num_ops + 1);
+  repeats->ops[repeats->state.num_ops++] = row;
 }
 
 static inline bool ended_before(const struct ended_operation *one, const struct ended_operation *other) {

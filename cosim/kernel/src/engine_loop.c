@@ -340,6 +340,7 @@ static int64_t run_instants(struct engine *engine, network_loop loop, struct cor
   struct engine_state *state = &engine->state;
   for (;;) {
     if (turns-- <= 0 || state->num_log >= state->most_log) return PAUSED;
+    if (engine->repeats != NULL && repeat(engine, core, columns, until)) return PAUSED;
     int64_t status = one_turn(engine);
     if (status == DONE) continue;
     if (status != NONE) return status;
@@ -364,6 +365,10 @@ static int64_t run_instants(struct engine *engine, network_loop loop, struct cor
  * asks it. */
 int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t columns, int64_t until, int64_t turns) {
   CATCH_OUT_OF_MEMORY;
-  return run_instants(engine, (network_loop)(intptr_t)loop, (struct core *)(intptr_t)core, (void *)(intptr_t)columns,
-                      until, turns);
+  struct core *own = (struct core *)(intptr_t)core;
+  int64_t status = run_instants(engine, (network_loop)(intptr_t)loop, own, (void *)(intptr_t)columns, until, turns);
+  /* Whoever is asked for anything else may change what goes where. */
+  if (status != DONE && status != PAUSED && status != TELL && status != NEED_TRAITS && status != MORE_CHANGES)
+    forget_repeats(engine, own);
+  return status;
 }

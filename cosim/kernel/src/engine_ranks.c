@@ -76,6 +76,14 @@ static bool may_begin(const struct engine *engine, const struct rank *rank) {
   return rank->iteration + 1 < job->iterations && rank->iteration + 1 - rank->oldest < job->open;
 }
 
+/* A rank is done with its oldest iteration: whether all of its job are, is what a repeated interval begins with. */
+static inline void note_end(struct engine *engine, const struct rank *rank) {
+  struct repeats *repeats = engine->repeats;
+  if (repeats == NULL) return;
+  struct repeated_job *job = &repeats->jobs[rank->job];
+  if (rank->oldest == job->ended) repeats->state.due |= --job->behind == 0;
+}
+
 /* A rank's oldest iteration has ended, and with it those after it that ended before: have their slots ready for the
  * next. */
 static void close_iterations(struct engine *engine, struct rank *rank, int64_t now) {
@@ -86,6 +94,7 @@ static void close_iterations(struct engine *engine, struct rank *rank, int64_t n
     int64_t slot = rank->oldest % slots, first = slot * program->ops;
     if (engine->slots[rank->slot0 + slot].left > 0) break;
     engine->iteration_ends[job->end0 + (int64_t)rank->oldest * job->ranks + rank->number] = now;
+    note_end(engine, rank);
     /* The slot is the next iteration's to come: from now on, ends of iterations before that one count here. */
     for (int64_t op = first; op < first + program->ops; op++)
       engine->cells[rank->cell0 + op].waits = engine->ops[program->op0 + op].waits;

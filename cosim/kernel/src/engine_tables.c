@@ -286,7 +286,6 @@ void write_ports(struct engine *engine, struct table_columns *source, struct mee
       flows++;
     }
   }
-  for (int64_t k = 0; k < channels; k++) engine->channels[channel0 + k] = (struct message_channel){NONE, NONE};
   counts[0] = channels;
   counts[1] = flows;
 }

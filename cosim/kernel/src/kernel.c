@@ -49,6 +49,7 @@
 #include "engine_driven.c"
 #include "engine_ranks.c"
 #include "engine_collectives.c"
+#include "engine_repeats.c"
 #include "engine_loop.c"
 #include "engine_tables.c"
 #include "prepared.c"

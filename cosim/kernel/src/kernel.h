@@ -218,10 +218,24 @@ struct pending {
   int32_t handle, rep, row, pad;
 };
 
+/* A part of a link's rate that was in use in [start, end). */
+struct link_use {
+  int64_t start, end;
+  double part;
+  int64_t link;
+};
+
+struct link_uses {
+  int64_t on; /* 1: they are kept */
+  int64_t count;
+  GROWN(struct link_use, uses);
+};
+
 struct core {
   struct core_state state;
   struct calendar *calendar;
   struct store *store;
+  struct link_uses *kept; /* what an interval's links carried, to be repeated; 0: nothing ever is */
   GROWN(struct pending, pending);
   COLUMN(int64_t, path_ptr); /* links of row p: path_link[path_ptr[p]] to path_link[path_ptr[p + 1]] */
   COLUMN(int32_t, path_link);
@@ -1553,10 +1567,60 @@ struct traffic {
   GROWN(int64_t, long_sizes); /* of rows of 32 GiB and more */
 };
 
+/* Networks of which intervals are repeated: what their state is while nothing is under way. */
+enum repeated_network { STATELESS = 1, LINKS_IN_TURN = 2, FAIR_LINKS = 3 };
+
+/* An interval between two states that are the same but for times and iteration numbers. */
+struct repeats_state {
+  int64_t network;
+  int64_t ranks; /* in use */
+  int64_t due; /* 1: since it was looked at last, an iteration of a job ended on all its ranks */
+  int64_t num_seen;
+  int64_t away; /* states to come up to the end of the interval that is kept; 0: none is kept now */
+  int64_t is_whole; /* 1: there is an interval to repeat, which began in the state `begin` */
+  int64_t period; /* states of it */
+  int64_t time; /* when it began; then, how long it is */
+  int64_t num_ops, num_flows, num_collectives, num_messages;
+  int64_t started, completed, events, advances; /* before it; then, of it */
+  int64_t next_change; /* before it */
+  int64_t taken; /* intervals */
+  uint64_t begin[2];
+};
+
+struct seen_state {
+  uint64_t digest[2];
+};
+
+struct repeated_job {
+  int64_t ended; /* iterations that ended on all ranks */
+  int64_t behind; /* ranks that ended no more */
+  int64_t step; /* iterations before the interval; then, of it */
+  int64_t taken; /* iterations */
+};
+
+struct repeated_flow {
+  int64_t key_high, key_low;
+  int64_t time, took, bytes;
+  int32_t pair, bin; /* pair: NONE for a mark */
+};
+
+/* What repeats: engine_repeats.c. */
+struct repeats {
+  struct repeats_state state;
+  COLUMN(struct repeated_job, jobs);
+  GROWN(struct seen_state, seen); /* a ring */
+  GROWN(struct ended_operation, ops);
+  GROWN(struct repeated_flow, flows);
+  GROWN(int64_t, link_bytes); /* before the interval; then, of it */
+  GROWN(int32_t, oldest); /* of each rank, the same */
+  GROWN(int32_t, group_jobs); /* of each of `groups` */
+};
+
 /* Jobs and all that is under way of them. Python writes the COLUMNs, most of them before a run; the loop the others. */
 struct engine {
   struct engine_state state;
   struct traffic *traffic;
+  struct repeats *repeats; /* 0: every iteration is simulated */
   COLUMN(struct operation, ops);
   COLUMN(int32_t, successors);
   COLUMN(struct program, programs);

@@ -18,6 +18,7 @@ _MAX_LINKS = 5
 _MAX_REPORTED = 8
 _MAX_NOTES = 5
 _MAX_TIMES = 6
+_MANY_ITERATIONS = 50
 _MAX_DETAILED = 4
 """With more jobs, the lines about each are left out."""
 _REPORT_WIDTH = 110
@@ -136,6 +137,10 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
     if job.memory is not None:
         yield f"  {who}{_about_memory(job, job.memory)}"
     yield from (f"  {who}{line}" for line in job.folding)
+    if job.iterations_done >= _MANY_ITERATIONS and job.repeated:
+        yield f"  {who}{job.repeated} iterations begin in the state of an earlier one, and are taken from it"
+    elif job.iterations_done >= _MANY_ITERATIONS and job.simulated_because:
+        yield f"  {who}every iteration is simulated: {job.simulated_because}"
     if job.training is not None:
         from cosim.results.render.training import about_training
 
