@@ -21,7 +21,7 @@ from tests.inputs import ROOT
 HERE = Path(__file__).parent
 ITERATIONS = 10
 PARAMETER_BYTES = 4 * (512 * 1024 + 1024 + 1024 * 512 + 512)
-"""Of the model in gloo_ddp.py, in float32."""
+"""Gradients of the model in gloo_ddp.py, in float32."""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not can_run(), reason="takes root and iproute2"),

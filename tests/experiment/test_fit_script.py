@@ -49,7 +49,7 @@ def test_one_job_that_cant_tell_names_both_and_fits_the_gpu(tmp_path: Path) -> N
     path = scenario(tmp_path, framework="pytorch", attention="flash2")
     found = fit([measured(path, recompute="full")])
     assert "recompute: full (+0.0%)" in found.script
-    slow = fit([measured(scenario(tmp_path, recompute="none"), 1.5)])
+    slow = fit([measured(scenario(tmp_path, framework="pytorch", attention="flash", recompute="none"), 1.5)])
     assert slow.script == ""  # no script takes half as long again
     assert slow.gpu.efficiency.sustained_clock < 0.6
 

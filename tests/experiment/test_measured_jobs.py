@@ -112,12 +112,12 @@ def test_a_traced_iteration_sets_what_its_kernels_tell_apart(job: Path, tmp_path
 def test_a_job_that_waits_for_its_host_sets_the_hosts_number(job: Path, tmp_path: Path) -> None:
     text = JOB.replace("micro_batch: 2", "host: gpt-fast-2023").replace("hidden: 4096", "hidden: 256")
     job.write_text(text.replace("ffn: 11008", "ffn: 512").replace("sequence: 2048", "sequence: 64"))
-    setting = {"jobs[0].workload.host": {"kind": "custom", "operator_time": "40us"}}
+    setting = {"jobs[0].workload.host": {"kind": "custom", "operator_time": "80us"}}
     seconds = MeasuredJob(job, setting, MeasuredIteration(1.0)).simulate()
     found = fit([MeasuredJob(job, {}, MeasuredIteration(seconds))])
     assert found.fitted == ("operator_time",)
     assert "tells apart: host.operator_time" in str(found)
-    assert found.gpu.host.operator_time == pytest.approx(40e6, rel=2e-3)
+    assert found.gpu.host.operator_time == pytest.approx(80e6, rel=2e-3)
     assert "operator_time" not in found.gpu.fitted
     assert found.gpu.host.fitted["operator_time"] == "1 measured job (cosim fit)"
     write_table(tmp_path / "gpu.yaml", fitted_table(found))

@@ -112,7 +112,7 @@ _ALIASES = "a0: &a0 [1]\n" + "".join(
 BOMBS: dict[str, tuple[str, Callable[[], bytes], Callable[[Path], Any], str]] = {
     "gzip": ("rank0.json.gz", _gzip, _kineto, FAR),
     "gzip, deep": ("rank0.json.gz", lambda: gzip.compress(b'{"a": ' + b"[" * LARGE), _kineto, "recursion"),
-    "gzip, a source": ("rank0.json.gz", _gzip, _source, "has no times"),
+    "gzip, a source": ("rank0.json.gz", _gzip, _source, "neither Chakra"),
     "gzip in tar": ("traces.tar", _tar_of_gz, _kineto, FAR),
     "tar.gz": ("traces.tar.gz", lambda: _tar("w:gz"), _kineto, FAR),
     "tar.bz2": ("traces.tar.bz2", lambda: _tar("w:bz2"), _kineto, FAR),

@@ -95,9 +95,8 @@ def test_the_large_model_verifies_all_drafts_at_once(accepted: int) -> None:
 
 def test_a_slow_host_limits_a_decode_step() -> None:
     """Its operators, one after another, and nothing else, for one request as for 16."""
-    run = cosim.run(
-        cosim.Sweep.load(ROOT / "scenarios" / "generate.yaml"), {"only.launch": ["25us"]}, workers=1
-    )
+    sweep = cosim.Sweep.load(ROOT / "scenarios" / "generate.yaml")
+    run = cosim.sweep(sweep, set={"only.launch": ["25us"]}, workers=1)
     first, nine, first_of_16, nine_of_16 = run.trials["iteration_ps"]
     decode = (step for step in kept("1-nine").programs[0].steps if step.phase == "decode")
     operators = sum(times for step in decode for _, times in step.kernels)

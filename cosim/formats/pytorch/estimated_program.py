@@ -196,7 +196,7 @@ def _check_sizes(sizes: Sequence[Any]) -> None:
 
 
 def _product(one: list[int], other: list[int], width: int, batch: int = 1) -> Kernel:
-    """Of two matrices, whose inner sizes are equal."""
+    """The product of two matrices, whose inner sizes are equal."""
     (rows, inner), (inner_too, columns) = one, other
     _check_sizes([batch, rows, inner, columns])
     if inner != inner_too:
