@@ -35,7 +35,7 @@ from cosim.experiment.store.runs import open_store
 from cosim.experiment.translate import translate
 from cosim.files.folder import MANIFEST
 from cosim.files.text import write_text
-from cosim.gpu.calibrate import write_table
+from cosim.gpu.calibrate import TABLE_HEAD, write_table
 from cosim.profiler import file as profiles
 from cosim.results.plots.plot import save_plots
 from cosim.results.render.figure import save_figure
@@ -276,7 +276,7 @@ def _timeline(version: int) -> str:
 
 @cache
 def _table(version: int) -> str:
-    return yaml.safe_dump({"peak": version}, sort_keys=False)
+    return f"{TABLE_HEAD}\n{yaml.safe_dump({'peak': version}, sort_keys=False)}"
 
 
 def _scenario(version: int) -> str:
