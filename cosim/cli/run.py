@@ -76,16 +76,13 @@ def run(
         source = _with_measures(source, measures, networks)
     studies = _studies(by_itself, open_loop, what_matters)
     what, takes = _kind(source, resume, networks, studies)
-    given: dict[str, object] = {
-        "SCENARIO": source,
-        "--set": changes,
-        "--out": out,
-        "--network": networks,
-        "--vary": vary,
-    }
-    given |= {"--alone": by_itself, "--open-loop": open_loop, "--what-matters": what_matters}
-    given |= {"--check": check, "--figure": figure, "--engine": engine, "--store": store, "--again": again}
-    _refuse(what, given | {"--executor": executor, "--workers": workers}, takes)
+    given = {
+        "SCENARIO": source, "--set": changes, "--out": out, "--network": networks, "--vary": vary,
+        "--alone": by_itself, "--open-loop": open_loop, "--what-matters": what_matters, "--check": check,
+        "--figure": figure, "--engine": engine, "--store": store, "--again": again, "--executor": executor,
+        "--workers": workers,
+    }  # fmt: skip
+    _refuse(what, given, takes)
     if figure is not None:
         from cosim.results.render.figure import check_figure
 

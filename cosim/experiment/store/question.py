@@ -38,7 +38,7 @@ class Question:
     def narrowed(
         self, job: int | None, read: Callable[..., Any] | None, arguments: Sequence[Any]
     ) -> Question:
-        """The same of one job by itself, or of what a function of cosim's reads of the run.
+        """The question that asks for one job by itself, or for what one of cosim's functions reads.
 
         Raises
         ------

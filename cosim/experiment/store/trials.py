@@ -165,7 +165,7 @@ def _simulated(task: Task) -> _Made:
             done = _run(task)
         if done.interrupted:
             raise InterruptedRunError
-        read = None if task.read is None else run_messages_read(done, task.read, task.arguments)
+        read = None if task.read is None else read_of_run(done, task.read, task.arguments)
         if task.folder is not None:
             _write(done, task.folder)
         alone = run_alone(task.scenario) if task.with_alone else None
@@ -184,8 +184,8 @@ def _run(task: Task) -> Run:
     return simulate(task.scenario, build(task.scenario), messages=task.read is not None)
 
 
-def run_messages_read(run: Run, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What a study reads of a run, the same whether it comes from a store or not."""
+def read_of_run(run: Run, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What a study's function reads of a run, as plain values: the same as from a store."""
     return json.loads(json.dumps(read(run, *arguments)))
 
 

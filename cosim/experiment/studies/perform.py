@@ -16,7 +16,7 @@ from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run
 from cosim.experiment.sizes import allowing_large, is_large_allowed
 from cosim.experiment.store.runs import Keeper, RunStore, open_store
-from cosim.experiment.store.trials import InterruptedRunError, Task, run_messages_read, stored_answers
+from cosim.experiment.store.trials import InterruptedRunError, Task, read_of_run, stored_answers
 from cosim.experiment.studies.contract import Study, StudyRun
 from cosim.experiment.trials import executor_of, run_tasks
 from cosim.plugin_file import plugin_errors
@@ -146,13 +146,13 @@ class _StudyAnswers:
         return [found.get(number) for number in range(len(wanted))]
 
     def _known(self, one: StudyRun) -> Any:
-        """What is asked of the run that is there."""
+        """The answer of the run that the study was given; None: a run has to be made."""
         run = self._run
         if run is None or one.job is not None or one.scenario is not run.scenario:
             return None
         if one.read is None:
             return run.summary
-        return None if run.records.messages is None else run_messages_read(run, one.read, one.arguments)
+        return None if run.records.messages is None else read_of_run(run, one.read, one.arguments)
 
     def _tell_next(self, wanted: Sequence[StudyRun], found: Mapping[int, Any]) -> None:
         """Say how many runs are there, and which is next."""

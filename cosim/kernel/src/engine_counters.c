@@ -207,6 +207,19 @@ static inline int64_t info_of_flow(const struct engine *engine, struct neighbour
 
 static const struct neighbour no_neighbour = {.handle = NONE, .block = NONE, .took = NONE};
 
+/* Fold a completion into the digest of flows. */
+static inline void fold_flow(struct engine_state *state, int64_t key_high, int64_t key_low, int64_t time) {
+  add_to_digest(state->digest, mix_in(mix_in(mix_in(0, key_high), key_low), time));
+}
+
+/* Count a message that arrived, after so long, in all statistics. */
+static inline void count_arrival(struct engine *engine, int64_t pair, int64_t bytes, int64_t time, int64_t took,
+                                 int64_t bin) {
+  engine->fct[bin]++;
+  count_time(&engine->state, took);
+  add_traffic(engine->traffic, pair, bytes, time);
+}
+
 /* Keep a completion, where its interval may be repeated. */
 static inline void keep_flow(struct repeats *repeats, int64_t key_high, int64_t key_low, int64_t time,
                              int64_t took, int64_t bytes, int64_t pair, int64_t bin) {
@@ -221,7 +234,7 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
                               int64_t start, int64_t time, int64_t cause) {
   struct engine_state *state = &engine->state;
   struct flow_group *group = &engine->handles[handle];
-  add_to_digest(state->digest, mix_in(mix_in(mix_in(0, group->key_high), group->key_low + flow), time));
+  fold_flow(state, group->key_high, group->key_low + flow, time);
   /* A network reports in no particular order, but queues are first come: so by key. */
   int64_t exit = flow - engine->bindings[group->binding].react_from;
   if (exit >= 0)
@@ -239,10 +252,8 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
     near->took = took;
     near->bin = fct_bin(took);
   }
-  engine->fct[near->bin]++;
-  count_time(state, took);
   int64_t bytes = size_of_row(engine->traffic, info);
-  add_traffic(engine->traffic, info >> SIZE_BITS, bytes, time);
+  count_arrival(engine, info >> SIZE_BITS, bytes, time, took, near->bin);
   keep_flow(engine->repeats, group->key_high, group->key_low + flow, time, took, bytes, info >> SIZE_BITS, near->bin);
   if (state->keeps_messages) keep_message(engine, group, flow, info, start, time);
 }

@@ -303,16 +303,12 @@ static void repeat_operations(struct engine *engine) {
 
 static void repeat_flows(struct engine *engine) {
   struct repeats *repeats = engine->repeats;
-  struct engine_state *state = &engine->state;
   for (int64_t k = 0; k < repeats->state.num_flows; k++) {
     struct repeated_flow *one = &repeats->flows[k];
     one->key_high += repeats->jobs[one->key_high >> 51].step << 31;
     one->time += repeats->state.time;
-    add_to_digest(state->digest, mix_in(mix_in(mix_in(0, one->key_high), one->key_low), one->time));
-    if (one->pair == NONE) continue;
-    engine->fct[one->bin]++;
-    count_time(state, one->took);
-    add_traffic(engine->traffic, one->pair, one->bytes, one->time);
+    fold_flow(&engine->state, one->key_high, one->key_low, one->time);
+    if (one->pair != NONE) count_arrival(engine, one->pair, one->bytes, one->time, one->took, one->bin);
   }
 }
 

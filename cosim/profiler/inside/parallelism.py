@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -82,20 +83,16 @@ class ExchangedParallelism:
         """
         if not self.wrapped:
             return
-        own: Any = sys._getframe(1)
-        while own is not None and not _is_scripts(own):
-            if _computes(own):  # PyTorch's own: of a hook, a layer, the autograd engine
-                return
-            own = own.f_back
+        callers = _callers(sys._getframe(1))
+        own = next((one for one in callers if _is_scripts(one) or _computes(one)), None)
+        if own is None or not _is_scripts(own):  # PyTorch's own: of a hook, a layer, the autograd engine
+            return
         backward = torch._C._current_graph_task_id() != -1
-        frame = own
-        while frame is not None:
-            if _computes(frame) or backward:
-                raise RuntimeError(
-                    f"{lines.current(own)}: a module's own {kind} can't be kept under {self.kind}, which"
-                    " shards all parameters alike: profile the script as it is"
-                )
-            frame = frame.f_back
+        if backward or _computes(own) or any(_computes(one) for one in callers):
+            raise RuntimeError(
+                f"{lines.current(own)}: a module's own {kind} can't be kept under {self.kind}, which shards"
+                " all parameters alike: profile the script as it is"
+            )
 
     def _refusal(self, what: str, instead: str) -> RuntimeError:
         return RuntimeError(f"{lines.current()}: {what} can't be exchanged for {self.kind}: {instead}")
@@ -205,6 +202,13 @@ def units(module: nn.Module) -> Iterator[nn.Module]:
             yield from units(child)
 
 
+def _callers(frame: Any) -> Iterator[Any]:
+    """A frame and those that called it, from the inside out."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def _computes(frame: Any) -> bool:
     """A module's call, or the autograd engine's."""
     name = frame.f_code.co_filename
@@ -220,12 +224,8 @@ def _is_scripts(frame: Any) -> bool:
 
 
 def _is_made_by_zero() -> bool:
-    frame: Any = sys._getframe(2)
-    while frame is not None and not _is_scripts(frame):
-        if frame.f_code.co_filename.endswith("zero_redundancy_optimizer.py"):
-            return True
-        frame = frame.f_back
-    return False
+    own = itertools.takewhile(lambda frame: not _is_scripts(frame), _callers(sys._getframe(2)))
+    return any(frame.f_code.co_filename.endswith("zero_redundancy_optimizer.py") for frame in own)
 
 
 def _answering_as_ddp(module: Any) -> Any:
