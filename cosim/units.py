@@ -206,6 +206,14 @@ def format_size(size_bytes: float) -> str:
     return f"{size_bytes:.4g} B"
 
 
+def format_memory(size_bytes: float) -> str:
+    """``76 GiB`` or ``77.4 GiB``: always binary, as GPUs' memory is sold, so that amounts can be compared."""
+    for unit, scale in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= scale:
+            return f"{size_bytes / scale:.4g} {unit}"
+    return f"{size_bytes:.4g} B"
+
+
 def format_rate(bps: float) -> str:
     """``98.7 Gbps``."""
     for unit, scale in (("Tbps", 1e12), ("Gbps", 1e9), ("Mbps", 1e6), ("kbps", 1e3)):

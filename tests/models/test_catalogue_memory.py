@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused_with_what_does(settings: dict[str, Any]) -
         made.build(HERE)
     hint = caught.value.hint or ""
     assert "`memory: ignore` runs it all the same" in hint
-    shown = [float(gigabytes) for gigabytes in re.findall(r"\(([\d.]+) GB\)", hint)]
+    shown = [float(gigabytes) for gigabytes in re.findall(r"\(([\d.]+) GiB\)", hint)]
     assert shown
     assert max(shown) * 1e9 <= 76 * 2**30
     read = spec(**settings, memory="ignore").build(HERE).report.read

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from cosim.units import format_size
+from cosim.units import format_memory
 
 if TYPE_CHECKING:
     from cosim.models.catalogue.workload import ModelWorkload
@@ -30,7 +30,7 @@ def what_fits(spec: ModelWorkload, room: int) -> list[str]:
                 continue
             tried = _memory(spec, [changes for _, _, changes in chosen])
             if tried is not None and tried <= room:
-                found.append((f"{', '.join(t for t, _, _ in chosen)} ({format_size(tried)})", names))
+                found.append((f"{', '.join(t for t, _, _ in chosen)} ({format_memory(tried)})", names))
             if len(found) == _SHOWN:
                 return [text for text, _ in found]
         if found:

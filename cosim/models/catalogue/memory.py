@@ -30,7 +30,7 @@ from cosim.models.schedule import (
     passes,
     where,
 )
-from cosim.units import format_size
+from cosim.units import format_memory
 
 _FP32 = 4
 _MASK = 1
@@ -71,11 +71,11 @@ class Memory:
             "activations": self.activations,
             "key-value cache": self.cache,
         }
-        shown = ", ".join(f"{name} {format_size(size)}" for name, size in parts.items() if size)
-        beside = f"; {format_size(self.remote)} in remote memory" if self.remote else ""
+        shown = ", ".join(f"{name} {format_memory(size)}" for name, size in parts.items() if size)
+        beside = f"; {format_memory(self.remote)} in remote memory" if self.remote else ""
         when = f" in {self.moment}" if self.moment else ""
-        others = "".join(f"; in {name} {format_size(size)}" for name, size in self.other_moments)
-        return f"{format_size(self.total)}{when}: {shown}{beside}{others}"
+        others = "".join(f"; in {name} {format_memory(size)}" for name, size in self.other_moments)
+        return f"{format_memory(self.total)}{when}: {shown}{beside}{others}"
 
 
 @dataclass(frozen=True, slots=True)

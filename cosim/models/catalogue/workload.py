@@ -28,7 +28,7 @@ from cosim.models.presets import PresetName, filled
 from cosim.models.training import Timer
 from cosim.registry import Named, name_of
 from cosim.spec import RateBps, SizeBytes
-from cosim.units import format_size
+from cosim.units import format_memory
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.program import IterationWork, Operation, Workload
 from cosim.workload.training_settings import FirstLayers, LocalSgd
@@ -443,7 +443,7 @@ class ModelWorkload(TrainedWorkload):
         whose = "gradients" if first is None else f"gradients of the first {first} layers"
         if first and len(stages) == 1:
             whose += f", up to {[layer.name for chunk in stages[0] for layer in chunk][first - 1]},"
-        said = f"staleness: {whose} are used an iteration late, {format_size(most)} of them kept on a GPU"
+        said = f"staleness: {whose} are used an iteration late, {format_memory(most)} of them kept on a GPU"
         return replace(late, report=_with(made.report, said))
 
     # -- memory -------------------------------------------------------------------------------------------
@@ -451,7 +451,7 @@ class ModelWorkload(TrainedWorkload):
     def _of(self, job: ModelJob, gpu: Gpu) -> str:
         if gpu.memory is None:
             return ""
-        text = f"; of {format_size(gpu.memory)}, {format_size(self.memory_reserve)} of them reserved"
+        text = f"; of {format_memory(gpu.memory)}, {format_memory(self.memory_reserve)} of them reserved"
         over = job.memory.total > gpu.memory - self.memory_reserve
         return text + (": DOES NOT FIT, run all the same (memory: ignore)" if over else "")
 
@@ -467,8 +467,9 @@ class ModelWorkload(TrainedWorkload):
         if self.offload is None and self.task == "training":
             found.append("offload: {}, with the scenario's `memory:`")
         raise InfeasibleError(
-            f"{job.name} does not fit on {gpu.name}: it has {format_size(room)}, {format_size(gpu.memory)}"
-            f" less {format_size(self.memory_reserve)} reserved, and the fullest GPU needs {job.memory}",
+            f"{job.name} does not fit on {gpu.name}: it has {format_memory(room)},"
+            f" {format_memory(gpu.memory)} less {format_memory(self.memory_reserve)} reserved,"
+            f" and the fullest GPU needs {job.memory}",
             hint=("what would fit: " + "; ".join(found) if found else "no nearby setting fits")
             + "; `memory: ignore` runs it all the same",
         )
