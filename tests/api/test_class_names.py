@@ -11,7 +11,7 @@ PACKAGE = Path(cosim.__file__).parent
 
 
 def class_names() -> dict[str, list[str]]:
-    """Where classes are defined whose names are read twice, without leading underscores and generated files."""
+    """Where classes are defined whose names are read twice, without leading underscores."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
     said = {path: re.findall(r"^ *class _*(\w+)", text, re.MULTILINE) for path, text in texts.items()}
     often = Counter(name for names in said.values() for name in names)
