@@ -31,6 +31,19 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Where COSIM_TEST_SKIPPED names a file, a line for each test or module that skips: ``pytest @FILE``
+    runs them when what they need is there.
+    """
+    file = os.environ.get("COSIM_TEST_SKIPPED")
+    if file and report.skipped and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(file).open("a", encoding="utf-8") as skipped:
+            skipped.write(f"{report.nodeid}\n")
+
+
+pytest_collectreport = pytest_runtest_logreport
+
+
 @pytest.fixture(scope="session")
 def small_traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the traces of :mod:`tests.formats.chakra.small_traces`."""

@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cosim.cli import app
+from cosim.errors import InputError
 from cosim.experiment import run as experiment
 from tests.cli.processes import OWN, PATIENCE_S, all_gone, descendants, wait_for
 
@@ -100,9 +103,9 @@ def test_a_run_beside_is_the_same_run(folder: Path) -> None:
 
 
 def test_limits_that_are_wrong_are_refused(folder: Path) -> None:
-    code, _, err = ended(folder, "fine", "--isolate", "{timeot: 5s}")
-    assert code == 2
-    assert "did you mean 'timeout'?" in err
+    done = CliRunner().invoke(app, ["run", str(folder / "s.yaml"), "--isolate", "{timeot: 5s}"])
+    assert isinstance(done.exception, InputError)
+    assert "did you mean 'timeout'?" in str(done.exception)
 
 
 @pytest.mark.slow

@@ -100,18 +100,11 @@ def test_answers_that_do_not_go_are_named(job: str, gpus: str, network: str, say
 def test_a_file_is_never_replaced_and_what_lacks_is_named(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("mine")
-    done = subprocess.run(
-        [sys.executable, "-m", "cosim", "new", str(file)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, file.read_text()) == (2, "mine")
-    assert "mine.yaml exists" in done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "cosim", "new", str(tmp_path / "new.yaml")],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "--job is missing" in done.stderr
+    done = CliRunner().invoke(app, ["new", str(file)])
+    assert isinstance(done.exception, InputError)
+    assert "mine.yaml exists" in str(done.exception)
+    assert file.read_text() == "mine"
+    done = CliRunner().invoke(app, ["new", str(tmp_path / "new.yaml")])
+    assert isinstance(done.exception, InputError)
+    assert "--job is missing" in str(done.exception)
     assert not (tmp_path / "new.yaml").exists()

@@ -20,13 +20,13 @@ from tests.cli.processes import OWN, PATIENCE_S, all_gone, children, cpu_s, wait
 
 COSIM = [sys.executable, "-c", OWN]
 LONG = """
-topology: {kind: switch, endpoints: 32, rate: 80Gbps, latency: 1us}
-network: congestion_unaware
+topology: {kind: switch, endpoints: 256, rate: 80Gbps, latency: 1us}
+network: fair_share
 jobs:
-  - workload: {kind: collective, collective: all_to_all, ranks: 32, size: 4MB}
+  - workload: {kind: collective, collective: all_to_all, ranks: 256, size: 4MB}
     iterations: 200000
 """
-"""A thousand messages an iteration: of what is interrupted, little is to be written."""
+"""65,280 messages an iteration: of what is interrupted, little is to be written."""
 
 
 @contextmanager
@@ -49,13 +49,13 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_run_that_is_ended_keeps_what_was_computed(tmp_path: Path, number: signal.Signals) -> None:
     with started(tmp_path, "long.yaml", "--out", "out") as process:
         wait_for("the folder", (tmp_path / "out").exists)
-        wait_until_it_worked(process.pid, 1.5)
+        wait_until_it_worked(process.pid, 0.5)
         process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert "interrupted" in err
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert 0 <= len(summary["jobs"][0]["iteration_ps"]) < 200_000
+    assert len(summary["jobs"][0]["iteration_ps"]) < 200_000
     assert [file.name for file in (tmp_path / "out").glob(".*")] == [MANIFEST]
 
 

@@ -172,16 +172,15 @@ def test_a_checkout_is_trusted_as_a_whole_and_a_home_never(
     assert not trust.trusted_file().exists()
 
 
-def test_what_reads_a_run_executes_nothing(folder: Path) -> None:
+def test_what_reads_a_run_executes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     run(folder / "s.yaml", out=folder / "out")
     (folder / "ran").unlink()
     load_run(folder / "out")
     report([load_run(folder / "out")])
     for arguments in (["compare", "out", "out"], ["report", "out", "-o", "out.html"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "cosim", *arguments], cwd=folder, check=False, capture_output=True
-        )
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(cli.app, arguments)
+        assert done.exit_code == 0, done.output
     assert not ran(folder)
 
 

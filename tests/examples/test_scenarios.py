@@ -31,12 +31,15 @@ DEAR = {
     "why-not-synthetic",
 }  # fmt: skip
 """What takes 1 CPU-second or more where the engine releases messages: then its answer is a slow test."""
-DEAREST = {"comet-clusters", "hybrid-ns3"}
-"""What takes seconds either way, and is much like comet, or tested in small (test_hybrid_scenarios)."""
-
-
-TOO_DEAR = {"pipeline-schedules"}
-"""What takes minutes where the engine releases messages: async-tensor-parallel and llama3-70b are like it."""
+DEAREST = {"hybrid-ns3"}
+"""What takes seconds either way, and is tested in small (test_hybrid_scenarios)."""
+WHOLE = {
+    ("comet-clusters", "network"),
+    ("host-stalls", "network"),
+    ("pipeline-schedules", "network"),
+    ("pipeline-schedules", "engine"),  # minutes; async-tensor-parallel and llama3-70b are like it
+}
+"""Parts of sweeps that take seconds: the whole sweep is a slow test."""
 
 
 def released(paths: Sequence[Path]) -> list[object]:
@@ -50,7 +53,7 @@ def released(paths: Sequence[Path]) -> list[object]:
         )
         for path in paths
         for release in ("network", "engine")
-        if release == "network" or path.stem not in TOO_DEAR
+        if (path.stem, release) not in WHOLE
     ]
 
 

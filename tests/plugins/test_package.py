@@ -26,8 +26,10 @@ CABLES = HERE / "one-of-each-cables.yaml"
 RUN = """
 import json, sys
 import cosim
-run = cosim.run(sys.argv[1])
-translation = cosim.translate(sys.argv[1], {"kind": "pairs", "header": True}, sys.argv[2])
+from tests.examples.pages import run_command
+scenario, paths, cables, unnamed, sweep, design, out, *commands = sys.argv[1:]
+run, balanced = cosim.run(scenario), cosim.run(paths)
+translation = cosim.translate(scenario, {"kind": "pairs", "header": True}, out)
 print(json.dumps({
     "iterations": {job.name: job.iteration_mean_ps for job in run.summary.jobs},
     "starts": {job.name: job.start_ps for job in run.records.jobs},
@@ -37,27 +39,51 @@ print(json.dumps({
     "notes": {job.name: job.workload.report.assumed for job in run.records.jobs},
     "sizes": {job.name: job.workload.report.read for job in run.records.jobs},
     "files": translation.files,
+    "balanced": balanced.summary.balancing.used,
+    "scheduled": str(balanced.summary.scheduling.jobs),
+    "cabled": [cosim.run(each).records.end_ps for each in (cables, unnamed)],
+    "swept": cosim.sweep(sweep).trials.iteration_ps.tolist(),
+    "tried": [one.labels[0] for one in cosim.search(design).tried],
+    "commands": {each: run_command("cosim " + each) for each in commands},
 }))
 """
+STUDY = "study twice ring.yaml --with rate=40Gbps"
+PROVE = "prove {} --collective {} --ranks 6"
+COMMANDS = (
+    "analyse sent --json",
+    STUDY,
+    f"{STUDY} --store store --workers 2",
+    "list",
+    "list network constant",
+    PROVE.format("ring", "barrier"),
+    PROVE.format("dissemination", "all_gather"),
+)
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a process that finds the package, built and installed by pip, without an index."""
+def answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a process answers that finds the package, built and installed by pip, without an index."""
     folder = tmp_path_factory.mktemp("package")
     shutil.copytree(HERE / "one_of_each", folder / "source")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     where = ["--no-build-isolation", "--target", str(folder / "site"), str(folder / "source")]
     subprocess.run([*pip, *where], check=True)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder / "site"), os.environ["PYTHONPATH"]))}
-
-
-@pytest.fixture(scope="module")
-def answer(installed: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    out = tmp_path_factory.mktemp("translated") / "pairs"
-    words = [sys.executable, "-c", RUN, str(SCENARIO), str(out)]
-    text = subprocess.run(words, env=installed, check=True, capture_output=True, text=True).stdout
-    return {**json.loads(text), "pairs": (out / "pairs.txt").read_text().splitlines()}
+    shutil.copy(HERE / "one-of-each-cables.txt", folder)
+    unnamed = folder / "unnamed.yaml"
+    unnamed.write_text(CABLES.read_text().replace("format: lines, ", ""))
+    (folder / "sent").write_text("# bytes\na b 100\nb c 100\nc a 100\n")
+    (folder / "ring.yaml").write_text(yaml.safe_dump(yaml.safe_load(DESIGN.read_text())["scenario"]))
+    files = map(str, (SCENARIO, PATHS, CABLES, unnamed, SWEEP, DESIGN, folder / "pairs"))
+    found = subprocess.run(
+        [sys.executable, "-c", RUN, *files, *COMMANDS],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(folder / "site"), os.environ["PYTHONPATH"]))},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    pairs = (folder / "pairs" / "pairs.txt").read_text().splitlines()
+    return {**json.loads(found.stdout), "pairs": pairs}
 
 
 def test_the_scenario_names_one_of_each_kind() -> None:
@@ -76,60 +102,36 @@ def test_its_library_says_which_kernels_communicate(answer: dict[str, Any]) -> N
     assert (answer["compute"]["traced"], answer["communication"]["traced"]) == (0, 60 * 10**6)
 
 
-def test_its_balancer_takes_every_path_in_turn(installed: dict[str, str]) -> None:
-    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.balancing.used)"]
-    found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)
-    assert float(found.stdout) == 4
+def test_its_balancer_takes_every_path_in_turn(answer: dict[str, Any]) -> None:
+    assert answer["balanced"] == 4
 
 
-def test_its_format_of_topologies_is_named_or_found_by_content(
-    installed: dict[str, str], tmp_path: Path
-) -> None:
-    shutil.copy(HERE / "one-of-each-cables.txt", tmp_path)
-    unnamed = tmp_path / "unnamed.yaml"
-    unnamed.write_text(CABLES.read_text().replace("format: lines, ", ""))
-    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).records.end_ps)"]
-    for path in (CABLES, unnamed):
-        found = subprocess.run([*words, str(path)], env=installed, check=True, capture_output=True, text=True)
-        assert int(found.stdout) == 10**9  # half of 50 MB, there and back, at 400 Gbit/s
+def test_its_format_of_topologies_is_named_or_found_by_content(answer: dict[str, Any]) -> None:
+    assert answer["cabled"] == [10**9] * 2  # half of 50 MB, there and back, at 400 Gbit/s
 
 
-def test_its_format_of_captures_is_found_by_content(installed: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "sent").write_text("# bytes\na b 100\nb c 100\nc a 100\n")
-    words = [sys.executable, "-m", "cosim", "analyse", str(tmp_path / "sent"), "--json"]
-    found = subprocess.run(words, env=installed, check=True, capture_output=True, text=True)
-    (analysis,) = json.loads(found.stdout)["analyses"]
+def test_its_format_of_captures_is_found_by_content(answer: dict[str, Any]) -> None:
+    (analysis,) = json.loads(answer["commands"]["analyse sent --json"][1])["analyses"]
     assert (analysis["kind"], analysis["size_bytes"]) == ("bytes", 300)
     assert analysis["parts"][0]["patterns"][0]["name"] == "ring"
 
 
-def test_its_scheduler_is_asked(installed: dict[str, str]) -> None:
-    words = [sys.executable, "-c", "import cosim, sys; print(cosim.run(sys.argv[1]).summary.scheduling.jobs)"]
-    found = subprocess.run([*words, str(PATHS)], env=installed, check=True, capture_output=True, text=True)
-    assert "priority=0" in found.stdout
+def test_its_scheduler_is_asked(answer: dict[str, Any]) -> None:
+    assert "priority=0" in answer["scheduled"]
 
 
-def test_its_executor_runs_a_sweep_and_what_it_lost_again(installed: dict[str, str]) -> None:
-    words = [sys.executable, "-c", "import cosim, sys; print(cosim.sweep(sys.argv[1]).trials.iteration_ps)"]
-    found = subprocess.run([*words, str(SWEEP)], env=installed, check=True, capture_output=True, text=True)
-    assert found.stdout.split() == ["[6.0e+08", "6.0e+08", "1.2e+09", "1.2e+09]"]
+def test_its_executor_runs_a_sweep_and_what_it_lost_again(answer: dict[str, Any]) -> None:
+    assert answer["swept"] == [6e8, 6e8, 12e8, 12e8]
 
 
-def test_its_study_asks_for_runs_and_reads_them(installed: dict[str, str], tmp_path: Path) -> None:
-    text = yaml.safe_load(DESIGN.read_text())["scenario"]
-    (tmp_path / "ring.yaml").write_text(yaml.safe_dump(text))
-    words = [sys.executable, "-m", "cosim", "study", "twice", str(tmp_path / "ring.yaml"), "--with"]
-    for where in ([], ["--store", str(tmp_path / "store"), "--workers", "2"]):
-        command = [*words, "rate=40Gbps", *where]
-        found = subprocess.run(command, env=installed, check=True, capture_output=True, text=True)
-        assert found.stdout.split() == ["now", "then", "messages", "600000000", "1200000000", "24"]
+def test_its_study_asks_for_runs_and_reads_them(answer: dict[str, Any]) -> None:
+    for command in (STUDY, f"{STUDY} --store store --workers 2"):
+        code, text = answer["commands"][command]
+        assert (code, text.split()) == (0, ["now", "then", "messages", "600000000", "1200000000", "24"])
 
 
-def test_its_optimizer_says_what_is_run(installed: dict[str, str]) -> None:
-    code = "import cosim, sys; print([one.labels[0] for one in cosim.search(sys.argv[1]).tried])"
-    words = [sys.executable, "-c", code, str(DESIGN)]
-    found = subprocess.run(words, env=installed, check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "['40Gbps', '60Gbps', '50Gbps']"
+def test_its_optimizer_says_what_is_run(answer: dict[str, Any]) -> None:
+    assert answer["tried"] == ["40Gbps", "60Gbps", "50Gbps"]
 
 
 def test_what_its_plug_ins_say_is_what_happens(answer: dict[str, Any]) -> None:
@@ -163,15 +165,8 @@ def test_a_framework_of_theirs_says_what_the_optimizer_keeps(answer: dict[str, A
     assert float(kept) == pytest.approx(8 * float(count), rel=1e-3)
 
 
-def cosim(installed: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from cosim.cli import main; sys.argv[0] = 'cosim'; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *words], env=installed, check=False, capture_output=True, text=True
-    )
-
-
-def test_lists_show_them(installed: dict[str, str]) -> None:
-    text = cosim(installed, "list").stdout
+def test_lists_show_them(answer: dict[str, Any]) -> None:
+    text = answer["commands"]["list"][1]
     for name in (
         "constant",
         "step",
@@ -185,15 +180,15 @@ def test_lists_show_them(installed: dict[str, str]) -> None:
         "pairs",
     ):
         assert re.search(rf"^  {name}  +\w", text, re.MULTILINE), name
-    text = cosim(installed, "list", "network", "constant").stdout
+    text = answer["commands"]["list network constant"][1]
     assert "Every message takes the same time" in text
     assert "time (required)" in text
 
 
-def test_what_could_carry_a_collective_counts_them_in(installed: dict[str, str]) -> None:
-    done = cosim(installed, "prove", "ring", "--collective", "barrier", "--ranks", "6")
-    assert done.returncode == 2
-    assert "barrier over 6 ranks can be carried by: chakra, dissemination\n" in done.stderr
-    done = cosim(installed, "prove", "dissemination", "--collective", "all_gather", "--ranks", "6")
+def test_what_could_carry_a_collective_counts_them_in(answer: dict[str, Any]) -> None:
+    code, text = answer["commands"][PROVE.format("ring", "barrier")]
+    assert code == 2
+    assert "barrier over 6 ranks can be carried by: chakra, dissemination\n" in text
+    _, text = answer["commands"][PROVE.format("dissemination", "all_gather")]
     carriers = "bruck, chakra, direct, gather_once, get_direct, msccl, mscclpp, multi_ring, nccl, ring, tacos"
-    assert f"all_gather over 6 ranks can be carried by: {carriers}\n" in done.stderr
+    assert f"all_gather over 6 ranks can be carried by: {carriers}\n" in text

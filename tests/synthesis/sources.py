@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 import cosim
+from cosim.context import HERE
+from cosim.engine.records import JobInfo
+from cosim.engine.replay import replay
+from cosim.network.fair_share import FairShareNetwork
+from cosim.pattern.config import CollectiveConfig
+from cosim.pattern.planner import Planner
+from cosim.topology.regular import Switch
 from cosim.workload.program import Workload
 
 SCENARIO = """
@@ -30,9 +39,10 @@ def traces(out: Path, layers: int = 6) -> Path:
     return out
 
 
-def iteration_ps(workload: Workload | dict[str, str], rate: str = "100Gbps") -> int:
+def iteration_ps(workload: Workload, rate: str = "100Gbps") -> int:
     """How long one iteration takes on a switch."""
-    endpoints = workload.world_size if isinstance(workload, Workload) else 8
-    topology = {"kind": "switch", "endpoints": endpoints, "rate": rate, "latency": "1us"}
-    done = cosim.run({"topology": topology, "network": "fair_share", "jobs": [{"workload": workload}]})
-    return done.records.end_ps
+    endpoints = np.arange(workload.world_size, dtype=np.int32)
+    links = {"endpoints": len(endpoints), "rate": rate, "latency": "1us"}
+    topology = Switch.model_validate(links).build(HERE)
+    job = JobInfo("job", workload, endpoints, 1, 0)
+    return replay(topology, FairShareNetwork(), [job], Planner(CollectiveConfig())).end_ps

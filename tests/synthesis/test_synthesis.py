@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cosim.context import HERE
 from cosim.errors import InputError
+from cosim.formats.chakra.read import ChakraWorkload
 from cosim.formats.chakra.write_nodes import node, write_trace
 from cosim.synthesis.audit import audit
 from cosim.synthesis.draw import Scale, read_scale, synthesise
@@ -38,14 +40,18 @@ def test_made_traces_have_the_figures_of_their_source_and_are_read_back(
     assert (source.depth, source.width) == (found.depth, found.width)
     for name, kind in source.kinds.items():
         assert (kind.count, kind.size_bytes) == (found.kinds[name].count, found.kinds[name].size_bytes)
+    run = ChakraWorkload(path=str(tmp_path / "made")).build(HERE)
     for rate in ("10Gbps", "100Gbps"):
-        made_ps = iteration_ps({"kind": "chakra", "path": str(tmp_path / "made")}, rate)
-        assert made_ps == pytest.approx(iteration_ps(six, rate), rel=0.02)
+        assert iteration_ps(run, rate) == pytest.approx(iteration_ps(six, rate), rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory: pytest.TempPathFactory) -> Workload:
+    return read(traces(tmp_path_factory.mktemp("twelve") / "traces", layers=12))
 
 
 @pytest.mark.parametrize("hide", [1, 20])
-def test_twice_the_layers_is_the_model_that_has_them(six: Workload, hide: int, tmp_path: Path) -> None:
-    twelve = read(traces(tmp_path / "twelve", layers=12))
+def test_twice_the_layers_is_the_model_that_has_them(six: Workload, twelve: Workload, hide: int) -> None:
     made = synthesise(learn(six, hide=hide), seed=3, scale=Scale(layers=2))
     source, found = figures(twelve), figures(made)
     for name, kind in source.kinds.items():

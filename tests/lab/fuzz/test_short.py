@@ -14,15 +14,15 @@ from tests.lab.fuzz import importers
 from tests.lab.fuzz.tally import Tally, Target, drawn, from_strategy, not_a_refusal, run, table, watched
 
 EXAMPLES = {
-    "scenarios": 200,
-    "runs": 6,
-    "importers": 100,
-    "traces": 30,
-    "captures": 60,
-    "models": 30,
-    "wire": 60,
-    "store": 40,
-    "plug_ins": 5,
+    "scenarios": 70,
+    "runs": 2,
+    "importers": 35,
+    "traces": 10,
+    "captures": 20,
+    "models": 10,
+    "wire": 20,
+    "store": 14,
+    "plug_ins": 3,
 }
 
 

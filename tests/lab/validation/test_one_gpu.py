@@ -10,8 +10,9 @@ from cosim.gpu.catalogue import read
 from cosim.models.catalogue.workload import ModelWorkload
 from tests.lab.validation.one_gpu.fit import counted
 from tests.lab.validation.one_gpu.jobs import HERE, KINDS, Job, jobs
+from tests.profiler.profiled import needs_torch
 
-pytest.importorskip("torch", reason="needs PyTorch: pip install '.[profile]'")
+pytestmark = needs_torch
 
 WORKSPACE = 2 * 32 * 2**20
 """Bytes of cuBLAS's workspaces, 32 MiB for each of two threads, which the catalogue hasn't."""
