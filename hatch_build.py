@@ -1,6 +1,7 @@
 """Compiles the kernel when hatchling makes a wheel, by ``cosim/kernel/build.py``."""
 
 import importlib.util
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ class KernelHook(BuildHookInterface[Any]):
         return [self.kernel.ZIG]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Compile; nothing of it hangs on the version of Python."""
+        """Compile, for any version of Python, and leave no bytecode of this file in the checkout."""
+        cached = Path(__spec__.cached)
+        cached.unlink(missing_ok=True)
+        with suppress(OSError):  # none, or of others
+            cached.parent.rmdir()
         if not self.kernel.is_wanted():
             return
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -138,11 +138,13 @@ def _hosts(gpus: str) -> tuple[int, int, str]:
 
 def _network(network: str) -> list[str]:
     from cosim.errors import InputError
-    from cosim.registry import names, nearest
+    from cosim.registry import find, names, nearest
 
     models, controls = names("cosim.networks"), names("cosim.controls")
     if network in controls:
         return ["network:", "  model: congestion", f"  control: {network}  # cosim list control"]
+    if network in models and any(one.is_required() for one in _fields(find("cosim.networks", network))):
+        return ["network:", f"  model: {network}", "  control: dcqcn  # or another: cosim list control"]
     if network not in models:
         near = nearest(network, (*models, *controls))
         raise InputError(
@@ -150,6 +152,10 @@ def _network(network: str) -> list[str]:
             hint=f"there are: {', '.join((*models, *controls))}",
         )
     return [f"network: {network}  # cosim list network"]
+
+
+def _fields(network: Any) -> Iterable[Any]:
+    return network.model_fields.values() if isinstance(network, type) else ()  # else it is set already
 
 
 def _workloads(job: str, ranks: int, gpu: str, base: Path) -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import typer
 
+from cosim.cli import options
 from cosim.cli.say import say
 from cosim.errors import InputError, Location
 
@@ -77,11 +78,12 @@ def plot(
     columns: Annotated[
         int, typer.Option(min=1, max=2, help="How many columns of a paper it is wide: 84 mm or 174 mm.")
     ] = 1,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Draw runs on one axis for a paper: PDF, SVG, the data as CSV, and a script that draws them again."""
     from cosim.results.plots.plot import save_plots
 
-    for path in save_plots(runs, what.split(","), out, style=style, columns=columns):
+    for path in save_plots(runs, what.split(","), out, style=style, columns=columns, overwrite=overwrite):
         say(f"written: {path}")
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from cosim.errors import InfeasibleError, InputError
 from cosim.experiment.drawn import may_draw
-from cosim.experiment.executors.call import RunResult
 from cosim.experiment.executors.contract import Executor, run_all
 from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.facts import FactFinder
 from cosim.experiment.idle import idle_choices
 from cosim.experiment.progress import OnProgress, RunProgress, told_in
 from cosim.experiment.sizes import is_large_allowed
-from cosim.experiment.store.runs import Keeper, RunStore, open_store
+from cosim.experiment.store.runs import Keeper, open_store
 from cosim.experiment.store.trials import InterruptedRunError, Task, TrialAnswer, run_task, stored_answers
 from cosim.experiment.sweep import Sweep
 from cosim.files.folder import claimed
@@ -25,6 +24,64 @@ from cosim.results.quantities import DesignFacts, quantity_of
 from cosim.results.sweep import SWEEP_FILES, SweepRun, Trial, kept_folder
 
 _log = logging.getLogger("cosim")
+
+
+class TaskRunner:
+    """Answers tasks of sweeps, searches and studies: from the store what it has, the rest by the executor.
+
+    Parameters
+    ----------
+    store
+        Address of the store; None: there is none.
+    executor, workers
+        Where runs are run; or how many processes on this machine, 1 if not given.
+    again
+        Take nothing from the store.
+    call
+        Runs a task.
+
+    Raises
+    ------
+    InputError
+        The store can't be opened, or ``executor`` and ``workers`` are both given.
+    """
+
+    def __init__(
+        self,
+        store: str | Path | None,
+        executor: Executor | None = None,
+        workers: int | None = None,
+        *,
+        again: bool = False,
+        call: Callable[[Task], TrialAnswer] = run_task,
+    ) -> None:
+        if executor is not None and workers is not None:
+            raise InputError("workers doesn't go with an executor, which has settings of its own")
+        self.store = None if store is None else open_store(store)
+        self.again, self._call = again, call
+        self._executor = executor or LocalExecutor(workers=workers or 1)
+        self._keeper = Keeper(self.store)
+
+    def stored(self, tasks: Sequence[Task]) -> dict[int, TrialAnswer]:
+        """Answers that the store has, by the task's number."""
+        return {} if self.store is None or self.again else stored_answers(self.store, tasks)
+
+    def run(
+        self, tasks: Sequence[Task], left: Sequence[int]
+    ) -> Generator[tuple[int, TrialAnswer], None, None]:
+        """Answers of the tasks ``left`` as they come, by number, each kept.
+
+        A run that was lost, or went beyond its limits, is a failed one.
+        """
+        with closing(run_all(self._executor, self._call, [tasks[number] for number in left])) as results:
+            for at, result in results:
+                task = tasks[left[at]]
+                if result.failed:
+                    answer = TrialAnswer(Trial(task.labels, task.seed, {}, "", result.failed))
+                else:
+                    answer = result.value
+                id_ = self._keeper.keep(answer.kept)
+                yield left[at], replace(answer, trial=replace(answer.trial, run=id_)) if id_ else answer
 
 
 def run_sweep(
@@ -70,23 +127,26 @@ def run_sweep(
     SimulationError
         The executor can't go on.
     """
-    executor = executor_of(executor or sweep.executor, workers)
-    runs = None if (address := store or sweep.store_address) is None else open_store(address)
     if sweep.keep_runs and out is None:
         raise InputError("keep_runs: there is no folder for them", hint="give one: --out DIR")
     kept = Path(out) if out is not None and sweep.keep_runs else None
-    again = again or kept is not None  # the store has no whole runs
-    tasks = list(_tasks(sweep, runs, again, kept))
+    runner = TaskRunner(
+        store or sweep.store_address,
+        executor or sweep.executor,
+        workers,
+        again=again or kept is not None,  # the store has no whole runs
+    )
+    tasks = list(_tasks(sweep, runner, kept))
     facts = _facts(sweep, tasks)
     of_each = zip(sweep.combinations(), tasks[:: len(sweep.seeds)], strict=True)
     for said in idle_choices((labels, changes, task.scenario) for (labels, changes), task in of_each):
         _log.warning(said)
     if out is None:
-        result = _run_all(sweep, tasks, facts, runs, again, executor, progress)
+        result = _run_all(sweep, tasks, facts, runner, progress)
     else:
         with claimed(out, SWEEP_FILES, inputs=sweep.files, overwrite=overwrite) as target:
             with told_in(target, progress) as told:
-                result = _run_all(sweep, tasks, facts, runs, again, executor, told)
+                result = _run_all(sweep, tasks, facts, runner, told)
             _log.info("written to %s: %s", out, ", ".join(result.write(target)))
     return result
 
@@ -95,15 +155,13 @@ def _run_all(
     sweep: Sweep,
     tasks: list[Task],
     facts: Mapping[tuple[str, ...], DesignFacts],
-    store: RunStore | None,
-    again: bool,
-    executor: Executor,
+    runner: TaskRunner,
     progress: OnProgress | None,
 ) -> SweepRun:
-    answers = {} if store is None or again else stored_answers(store, tasks)
-    done = {number: answer.trial for number, answer in answers.items()}
+    address = "" if runner.store is None else runner.store.address
+    done = {number: answer.trial for number, answer in runner.stored(tasks).items()}
     if done:
-        _log.info("%d of %d runs are in the store %s", len(done), len(tasks), store and store.address)
+        _log.info("%d of %d runs are in the store %s", len(done), len(tasks), address)
     same = {} if sweep.keep_runs else _same_runs(tasks)
     if same:
         _log.info(
@@ -112,7 +170,7 @@ def _run_all(
     left = [number for number in range(len(tasks)) if number not in done and number not in same]
     interrupted = ""
     try:
-        with closing(run_tasks(executor, tasks, left, Keeper(store))) as ran:
+        with closing(runner.run(tasks, left)) as ran:
             for number, answer in ran:
                 trial = done[number] = answer.trial
                 if progress is not None:
@@ -137,7 +195,7 @@ def _run_all(
         tuple(_measured(done[number], sweep, facts) for number in sorted(done)),
         interrupted,
         len(tasks),
-        "" if store is None else store.address,
+        address,
         sweep.description,
         sweep.baseline,
     )
@@ -164,17 +222,6 @@ def _measured(trial: Trial, sweep: Sweep, facts: Mapping[tuple[str, ...], Design
     )
 
 
-def run_tasks(
-    executor: Executor, tasks: Sequence[Task], left: Sequence[int], keeper: Keeper
-) -> Generator[tuple[int, TrialAnswer], None, None]:
-    """Answers of the tasks ``left`` as they come, by number, each kept."""
-    with closing(run_all(executor, run_task, [tasks[number] for number in left])) as results:
-        for at, result in results:
-            answer = _answer(tasks[left[at]], result)
-            id_ = keeper.keep(answer.kept)
-            yield left[at], replace(answer, trial=replace(answer.trial, run=id_)) if id_ else answer
-
-
 def _same_runs(tasks: list[Task]) -> dict[int, int]:
     """Tasks that need no run of their own, as nothing is drawn: each one's first seed."""
     by_labels: dict[tuple[str, ...], list[int]] = {}
@@ -188,20 +235,7 @@ def _same_runs(tasks: list[Task]) -> dict[int, int]:
     }
 
 
-def executor_of(chosen: Executor | None, workers: int | None) -> Executor:
-    """The executor that is meant.
-
-    Raises
-    ------
-    InputError
-        One is given, and a number of processes.
-    """
-    if chosen is not None and workers is not None:
-        raise InputError("workers doesn't go with an executor, which has settings of its own")
-    return chosen or LocalExecutor(workers=workers or 1)
-
-
-def _tasks(sweep: Sweep, store: RunStore | None, again: bool, kept: Path | None) -> Iterator[Task]:
+def _tasks(sweep: Sweep, runner: TaskRunner, kept: Path | None) -> Iterator[Task]:
     for labels, merged in sweep.combinations():
         for seed in sweep.seeds:
             yield Task(
@@ -210,15 +244,7 @@ def _tasks(sweep: Sweep, store: RunStore | None, again: bool, kept: Path | None)
                 seed,
                 sweep.run_measures,
                 is_large_allowed(),
-                store,
-                again,
+                runner.store,
+                runner.again,
                 None if kept is None else kept.absolute() / kept_folder(labels, seed),
             )
-
-
-def _answer(task: Task, result: RunResult) -> TrialAnswer:
-    """What a call gave; a trial that was lost, or went beyond its limits, is a failed one."""
-    if result.failed:
-        return TrialAnswer(Trial(task.labels, task.seed, {}, "", result.failed))
-    answer: TrialAnswer = result.value
-    return answer

@@ -105,7 +105,7 @@ def _keep_inputs(target: Path, names: list[str], inputs: Iterable[str | Path]) -
     """Refuse to write where a file that is read would be replaced."""
     read = {Path(one).resolve() for one in inputs}
     for name in names:
-        if (target / name).resolve() in read:
+        if read and (target / name).resolve() in read:
             raise InputError(
                 "is read by this run, whose results would replace it",
                 location=Location(str(target / name)),

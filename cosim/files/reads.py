@@ -138,7 +138,7 @@ def keep_read(path: Path) -> None:
     """
     try:
         about = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return
     for place in {place for one in _active for place in one.opened - one.own}:
         with suppress(OSError):

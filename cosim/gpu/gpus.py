@@ -181,8 +181,8 @@ class Gpu(GpuSpec):
             raise ValueError(f"{self.name} has no {dtype}; it has {', '.join(sorted(self.peak_flops))}")
         return self.peak_flops[dtype]
 
-    def trust(self, dtype: DType) -> str:
-        """How far the compute model can be trusted for a number type, for a report's reader."""
+    def trust(self, dtype: DType, *, experts: bool = False, framework: str | None = None) -> str:
+        """How far the compute model can be trusted for such a job (:meth:`error`), for a report's reader."""
         known = self.calibration
         if known is None:
             if self.like is None:
@@ -191,7 +191,12 @@ class Gpu(GpuSpec):
             return f"uncalibrated by trainings: {own} as on {self.like}"
         if dtype not in known.dtypes:
             return f"uncalibrated for {dtype} (calibrated for {', '.join(known.dtypes)} on {known.source})"
-        return f"calibrated on {known.source}, +-{known.uncertainty:.0%}"
+        said = f"calibrated on {known.source}: error {known.uncertainty:.0%}, one sigma"
+        sigma = hypot(*self.error(dtype, experts=experts, framework=framework))
+        if f"{sigma:.0%}" == f"{known.uncertainty:.0%}":
+            return said
+        unlike = "jobs with experts" if experts and known.experts else "jobs of another framework"
+        return f"{said}, {sigma:.0%} for {unlike}"
 
     def doubts(self, dtype: DType) -> tuple[Doubt, ...]:
         """Where it was calibrated, and not in this number type: its error is of others."""

@@ -21,6 +21,7 @@ from cosim.results.path_parts import path_parts
 from cosim.results.render.page import Page
 from cosim.results.store import run_columns
 from cosim.results.stored_run import StoredRun, load_run
+from cosim.results.study import StudyResult
 from cosim.results.summary import JobSummary, Summary
 from cosim.results.table import Array
 from cosim.units import format_size
@@ -69,7 +70,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(StudyResult):
     """Two runs side by side, as :func:`cosim.compare` returns them; prints as the page of ``cosim compare``.
 
     Attributes
@@ -137,16 +138,6 @@ class Comparison:
         from cosim.results.render.comparison_page import comparison_page
 
         return comparison_page(self)
-
-    def __str__(self) -> str:
-        from cosim.results.render.text import text
-
-        return text(self.page())
-
-    def _repr_html_(self) -> str:
-        from cosim.results.render.html import html
-
-        return html(self.page())
 
 
 class ComparableRun(Protocol):

@@ -62,7 +62,8 @@ def limit(parts: list[PathPart]) -> str:
             sorts[_SORT.get(part.kind, "communication")].append(part)
     unknown = sum(part.time_ps for part in parts if part.kind == WAIT)
     if 2 * unknown > total:
-        return "what was not recorded"
+        share, times = percent(unknown / total), f"{format_time(unknown)} of {format_time(total)}"
+        return f"waits that no computation or message explains, {share} of its critical path ({times})"
     spent = {sort: sum(part.time_ps for part in each) for sort, each in sorts.items()}
     what = max(spent, key=lambda sort: spent[sort])  # of equal ones the first
     most = sorts[what][0]

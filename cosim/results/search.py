@@ -12,6 +12,7 @@ import numpy as np
 from cosim.results.fronts import front
 from cosim.results.quantities import QUANTITIES
 from cosim.results.render.page import MARK, Lines, Page, PageTable, Section, points_section
+from cosim.results.study import StudyResult
 
 if TYPE_CHECKING:
     from cosim.results.report.document import RunReport
@@ -70,7 +71,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True)
-class SearchRun:
+class SearchRun(StudyResult):
     """A search that has ended, as :func:`cosim.search` returns it.
 
     Attributes
@@ -276,15 +277,5 @@ class SearchRun:
     def _first(self) -> Any:
         return QUANTITIES[self.objectives[0]]
 
-    def _repr_html_(self) -> str:
-        from cosim.results.render.html import html
-
-        return html(self.page())
-
     def __repr__(self) -> str:
         return f"<SearchRun {self.name} by {', '.join(self.objectives)}: {len(self.tried)} points run>"
-
-    def __str__(self) -> str:
-        from cosim.results.render.text import text
-
-        return text(self.page())

@@ -1,4 +1,4 @@
-"""What a study found: it prints as a page, and shows itself in a notebook."""
+"""What several runs say together: it prints as a page, and shows itself in a notebook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class StudyResult(ABC):
-    """Base of what studies find. ``interrupted`` is empty, or says why something is missing."""
+    """Base of what studies, sweeps, searches and comparisons find.
+
+    ``interrupted`` is empty, or says why something is missing.
+    """
 
     interrupted: str = ""
 

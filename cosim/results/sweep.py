@@ -27,6 +27,7 @@ from cosim.files.folder import claimed, written_whole
 from cosim.results.quantities import QUANTITIES
 from cosim.results.render.figure import can_draw
 from cosim.results.render.page import Page
+from cosim.results.study import StudyResult
 from cosim.results.table import Array, Labels, Table
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def cell_of(values: Sequence[float]) -> Cell:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SweepRun:
+class SweepRun(StudyResult):
     """Every run of a sweep, as :func:`cosim.sweep` returns it.
 
     It prints as the page of ``cosim run``, and shows itself in a notebook.
@@ -377,11 +378,6 @@ class SweepRun:
 
         return sweep_report(self)
 
-    def _repr_html_(self) -> str:
-        from cosim.results.render.html import html
-
-        return html(self.page())
-
     def __repr__(self) -> str:
         axes = ", ".join(name for name, _ in self.axes)
         return f"<SweepRun {self.name} over {axes}: {len(self.runs)} runs>"
@@ -391,11 +387,6 @@ class SweepRun:
         from cosim.results.render.sweep_page import sweep_page
 
         return sweep_page(self)
-
-    def __str__(self) -> str:
-        from cosim.results.render.text import text
-
-        return text(self.page())
 
 
 def column_of(measure: str) -> str:

@@ -45,9 +45,12 @@ class Tree(TopologySpec):
     @model_validator(mode="after")
     def _one_rate_each(self) -> Self:
         if (self.hosts is None) == (self.rate is None):
-            raise ValueError(
-                "give rate (endpoints on their own) or hosts (whose nic_rate takes its place), and not both"
+            what = (
+                "hosts have a rate of their own: set hosts.nic_rate, not rate"
+                if self.hosts
+                else ("give rate, or hosts with a nic_rate")
             )
+            raise ValueError(what)
         if self.uplink_rate is not None and self.oversubscription is not None:
             raise ValueError("uplink_rate and oversubscription say the same thing; give one of them")
         edges, per_edge, _ = self.edge_shape()

@@ -64,6 +64,12 @@ def test_every_model_and_system_makes_a_scenario() -> None:
         assert f"hosts: 2  # of {gpus}" in scenario_text("vgg-16", f"{2 * gpus} {system}", "hpcc", Path())
 
 
+@pytest.mark.parametrize("network", ["congestion", "ns3_rdma"])
+def test_a_network_that_needs_a_control_gets_one(network: str) -> None:
+    text = scenario_text("all_reduce 1MB", "8 dgx-h100", network, Path())
+    assert f"  model: {network}\n  control: dcqcn  # or another: cosim list control\n" in text
+
+
 def test_a_model_is_cut_so_that_it_fits() -> None:
     assert "parallel: {fsdp: 16}" in scenario_text("llama3-8b", "16 dgx-h100", "fair_share", Path())
     large = scenario_text("llama2-70b", "16 dgx-h100", "fair_share", Path())

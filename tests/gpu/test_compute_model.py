@@ -180,7 +180,10 @@ def test_a_report_carries_the_uncertainty() -> None:
             Transformer.model_validate({**shape, "gpu": gpu, "dtype": "fp16"}).build(HERE).report.assumed
         )
         assert words in line
-    assert "+-8%" in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.assumed[0]
+    assert (
+        ": error 8%, one sigma"
+        in Transformer.model_validate({**shape, "gpu": A100_80GB}).build(HERE).report.assumed[0]
+    )
 
 
 def test_the_fastest_tile_is_taken_and_a_long_inner_size_is_split() -> None:

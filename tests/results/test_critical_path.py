@@ -136,7 +136,9 @@ def test_what_limits_a_job_is_the_larger_side_of_its_path_and_the_largest_part_o
     assert limit(parts) == (
         "communication, 60.0 % of its critical path, most of it all_reduce 1 B (35 ps of 100 ps)"
     )
-    assert limit([part("wait", "wait", 60), part("compute", "forward", 40)]) == "what was not recorded"
+    assert limit([part("wait", "wait", 60), part("compute", "forward", 40)]) == (
+        "waits that no computation or message explains, 60.0 % of its critical path (60 ps of 100 ps)"
+    )
     assert limit([]) == ""
 
 

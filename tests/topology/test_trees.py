@@ -337,7 +337,7 @@ def test_sixteen_thousand_gpus_in_hosts_route_with_a_row_per_edge_switch() -> No
         ({"oversubscription": 0}, "greater than 0"),
         ({"oversubscription": 2, "uplink_rate": "1Gbps"}, "give one of them"),
         ({"routing": "dimension_ordered"}, "shortest, ecmp, dmodk or by_channel"),
-        ({"hosts": HOST}, "not both"),
+        ({"hosts": HOST}, "set hosts.nic_rate, not rate"),
         ({"rate": None}, "give rate"),
         ({"rate": None, "hosts": HOST | {"nics": 3}}, "nics must divide gpus"),
         ({"rate": None, "hosts": HOST | {"nic_of_gpu": [0, 8]}}, "8 numbers from 0 to 7"),

@@ -21,7 +21,6 @@ from cosim.experiment.search.design import Design, FidelityLevel, read_design
 from cosim.experiment.search.points import KnownPoint, PointFinder, known_points, losses_of
 from cosim.experiment.search.tries import Tries
 from cosim.experiment.settings import Changes
-from cosim.experiment.store.runs import open_store
 from cosim.experiment.store.trials import InterruptedRunError
 from cosim.experiment.sweep import Sweep
 from cosim.plugin_file import plugin_errors
@@ -100,12 +99,7 @@ def search(
         design = design.with_settings(own)
     known = known_points(design, progress)
     _check_levels(design, known)
-    address = store or design.store_address
-    tries = Tries(
-        design,
-        None if address is None else open_store(address),
-        read_executor(executor) or design.executor,
-    )
+    tries = Tries(design, store, read_executor(executor))
     return _SearchUnderWay(design, known, tries, progress).result()
 
 

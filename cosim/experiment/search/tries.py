@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError
-from cosim.experiment.executors.contract import Executor, run_all
-from cosim.experiment.executors.local import LocalExecutor
+from cosim.experiment.executors.contract import Executor
 from cosim.experiment.search.design import Design
 from cosim.experiment.search.points import KnownPoint, broken
-from cosim.experiment.store.runs import Keeper, RunStore
-from cosim.experiment.store.trials import Task, TrialAnswer, run_task, stored_answers
+from cosim.experiment.store.trials import Task, TrialAnswer, run_task
+from cosim.experiment.trials import TaskRunner
 from cosim.results.quantities import QUANTITIES
 from cosim.results.search import TriedPoint
 from cosim.results.sweep import Trial
@@ -30,31 +30,23 @@ def try_task(task: Task) -> TrialAnswer:
 class Tries:
     """Runs points of a design."""
 
-    def __init__(self, design: Design, store: RunStore | None, executor: Executor | None) -> None:
-        self._design, self._store = design, store
-        self._executor = executor or LocalExecutor(workers=1)
-        self._keeper = Keeper(store)
+    def __init__(self, design: Design, store: str | Path | None, executor: Executor | None) -> None:
+        self._design = design
+        self._runner = TaskRunner(store or design.store_address, executor or design.executor, call=try_task)
 
     def run(self, points: Sequence[KnownPoint], level: int) -> list[TriedPoint]:
         """What comes of points at a level of fidelity, in their order."""
         tasks = [task for one in points for task in self._tasks(one, level)]
-        answers = {} if self._store is None else stored_answers(self._store, tasks)
-        trials = {number: answer.trial for number, answer in answers.items()}
-        stored = {*trials}
-        left = [number for number in range(len(tasks)) if number not in trials]
-        with closing(run_all(self._executor, try_task, [tasks[number] for number in left])) as results:
-            for at, result in results:
-                task = tasks[left[at]]
-                if result.failed:
-                    trials[left[at]] = Trial(task.labels, task.seed, {}, "", result.failed)
-                else:
-                    trials[left[at]] = result.value.trial
-                    self._keeper.keep(result.value.kept)
+        answers = self._runner.stored(tasks)
+        stored = {*answers}
+        left = [number for number in range(len(tasks)) if number not in stored]
+        with closing(self._runner.run(tasks, left)) as ran:
+            answers |= dict(ran)
         seeds = len(self._design.seeds)
         made = []
         for k, one in enumerate(points):
             mine = range(k * seeds, (k + 1) * seeds)
-            made.append(self._tried(one, [trials[n] for n in mine], level, stored={*mine} <= stored))
+            made.append(self._tried(one, [answers[n].trial for n in mine], level, stored={*mine} <= stored))
         return made
 
     def _tasks(self, one: KnownPoint, level: int) -> Iterator[Task]:
@@ -63,7 +55,12 @@ class Tries:
         for seed in design.seeds:
             scenario = design.trial(one.point.labels, {**settings, "seed": seed})
             yield Task(
-                scenario, one.point.labels, seed, design.run_measures, allow_large=False, store=self._store
+                scenario,
+                one.point.labels,
+                seed,
+                design.run_measures,
+                allow_large=False,
+                store=self._runner.store,
             )
 
     def _tried(self, one: KnownPoint, trials: Sequence[Trial], level: int, *, stored: bool) -> TriedPoint:

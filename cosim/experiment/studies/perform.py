@@ -15,10 +15,9 @@ from cosim.experiment.run import read_scenario
 from cosim.experiment.settings import Changes
 from cosim.experiment.simulate import Run
 from cosim.experiment.sizes import allowing_large, is_large_allowed
-from cosim.experiment.store.runs import Keeper, RunStore, open_store
-from cosim.experiment.store.trials import InterruptedRunError, Task, read_of_run, stored_answers
+from cosim.experiment.store.trials import InterruptedRunError, Task, read_of_run
 from cosim.experiment.studies.contract import Study, StudyRun
-from cosim.experiment.trials import executor_of, run_tasks
+from cosim.experiment.trials import TaskRunner
 from cosim.plugin_file import plugin_errors
 
 if TYPE_CHECKING:
@@ -84,8 +83,8 @@ def study(
     run = source if isinstance(source, Run) else None
     scenario = read_scenario(source if run is None else run.scenario, set)  # type: ignore[arg-type]
     chosen: Study = find_named("cosim.studies", Study, study)
-    place = None if store is None else open_store(store)
-    rounds = _StudyAnswers(run, place, again, executor_of(read_executor(executor), workers), progress)
+    runner = TaskRunner(store, read_executor(executor), workers, again=again)
+    rounds = _StudyAnswers(run, runner, progress)
     with allowing_large(allow_large):
         asking = chosen.ask(scenario)
         try:
@@ -99,16 +98,8 @@ def study(
 class _StudyAnswers:
     """Answers what a study asks for, round by round, until an interrupt."""
 
-    def __init__(
-        self,
-        run: Run | None,
-        store: RunStore | None,
-        again: bool,
-        executor: Executor,
-        progress: OnProgress | None,
-    ) -> None:
-        self._run, self._store, self._again = run, store, again
-        self._executor, self._progress = executor, progress
+    def __init__(self, run: Run | None, runner: TaskRunner, progress: OnProgress | None) -> None:
+        self._run, self._runner, self._progress = run, runner, progress
         self._interrupted = False
 
     def answers(self, wanted: Sequence[StudyRun]) -> list[Any]:
@@ -118,7 +109,7 @@ class _StudyAnswers:
         tasks = [
             Task(
                 *(one.scenario, (one.label,), one.scenario.seed, (), is_large_allowed()),
-                *(self._store, self._again),
+                *(self._runner.store, self._runner.again),
                 summarized=True,
                 job=one.job,
                 read=one.read,
@@ -126,15 +117,12 @@ class _StudyAnswers:
             )
             for one in wanted
         ]
-        found = {
-            number: known for number, one in enumerate(wanted) if (known := self._known(one)) is not None
-        }
-        if self._store is not None and not self._again:
-            stored = stored_answers(self._store, tasks)
-            found = {n: answer.given for n, answer in stored.items() if answer.given is not None} | found
+        stored = {number: answer.given for number, answer in self._runner.stored(tasks).items()}
+        known = {number: self._known(one) for number, one in enumerate(wanted)}
+        found = {n: given for n, given in (*stored.items(), *known.items()) if given is not None}
         left = [number for number in range(len(tasks)) if number not in found]
         try:
-            with closing(run_tasks(self._executor, tasks, left, Keeper(self._store))) as ran:
+            with closing(self._runner.run(tasks, left)) as ran:
                 self._tell_next(wanted, found)
                 for number, answer in ran:
                     if answer.trial.error:

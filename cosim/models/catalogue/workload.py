@@ -355,8 +355,7 @@ class ModelWorkload(TrainedWorkload):
         made = on(gpu, report, stretch)
         sigmas = None
         if self.task == "training":
-            framework = name_of("cosim.frameworks", type(self.framework))
-            sigmas = gpu.error(self.dtype, experts=self.model.is_uneven(), framework=framework)
+            sigmas = gpu.error(self.dtype, experts=self.model.is_uneven(), framework=self._framework)
             if self.preset is not None:
                 from cosim.models.preset_settings import widened
 
@@ -376,10 +375,14 @@ class ModelWorkload(TrainedWorkload):
 
         return said_of(self.preset, self)
 
+    @property
+    def _framework(self) -> str | None:
+        return name_of("cosim.frameworks", type(self.framework))
+
     def _trust(self, gpu: Gpu) -> str:
         """How far the compute model can be trusted for the task."""
         if self.task == "training":
-            return gpu.trust(self.dtype)
+            return gpu.trust(self.dtype, experts=self.model.is_uneven(), framework=self._framework)
         if self.task == "prefill":
             return "with what trainings reach: no prefill was held against it, and there is no interval"
         if self.model.is_uneven():

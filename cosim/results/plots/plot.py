@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.errors import InputError, Location, install_extra
+from cosim.files.folder import claimed, written_whole
+from cosim.files.reads import keep_read
 from cosim.files.text import write_text
 from cosim.results.link_users import note_link_users
 from cosim.results.plots.chart import LineChart
@@ -232,7 +234,13 @@ figure.savefig({pdf!r})
 
 
 def save_plots(
-    runs: Sequence[Runs], what: Sequence[str], out: Path, *, style: str = "paper", columns: int = 1
+    runs: Sequence[Runs],
+    what: Sequence[str],
+    out: Path,
+    *,
+    style: str = "paper",
+    columns: int = 1,
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write figures beside each other, their data and what draws them again.
 
@@ -241,7 +249,7 @@ def save_plots(
     Raises
     ------
     InputError
-        As :func:`plot`, or a file can't be written.
+        As :func:`plot`; a file can't be written, or is there, cosim did not write it, and no ``overwrite``.
     """
     endings = [out.suffix] if out.suffix else [".pdf", ".svg"]
     if bad := [one for one in endings if one not in (".pdf", ".svg", ".png")]:
@@ -250,22 +258,28 @@ def save_plots(
         )
     groups = cache(lambda: _groups(runs))  # runs are read once, whatever is drawn of them
     drawings = [Drawing(runs, one, groups) for one in what]
-    stem = out.with_suffix("")
-    written = []
+    texts = {}
+    for drawing in drawings:
+        name = out.stem if len(drawings) == 1 else f"{out.stem}-{drawing.what}"
+        texts[f"{name}.csv"] = drawing.csv()
+        if script := drawing.script(name, columns if len(drawings) == 1 else 1):
+            texts[f"{name}.py"] = script
+    figures = [out.stem + ending for ending in endings]
     with _styled(style):
         panels = _new_axes([drawing.high for drawing in drawings], columns)
         for drawing, axes in zip(drawings, panels, strict=True):
             drawing.draw(axes)
         most = max(range(len(drawings)), key=lambda k: drawings[k].entries)
         drawings[most].legend(panels[most])
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        written += [save_figure(panels[0].figure, stem.with_name(stem.name + ending)) for ending in endings]
-    for drawing in drawings:
-        name = stem.name if len(drawings) == 1 else f"{stem.name}-{drawing.what}"
-        written.append(write_text(stem.with_name(f"{name}.csv"), drawing.csv()))
-        if script := drawing.script(name, columns if len(drawings) == 1 else 1):
-            written.append(write_text(stem.with_name(f"{name}.py"), script))
-    return written
+        names = [*figures, *texts]
+        with claimed(out.parent, names, overwrite=overwrite) as target, written_whole(target, ()) as part:
+            for name in names:
+                keep_read(target / name)
+            for name in figures:
+                save_figure(panels[0].figure, part / name)
+            for name, text in texts.items():
+                write_text(part / name, text)
+    return [target / name for name in names]
 
 
 def _draw_chart(axes: Axes, chart: LineChart) -> None:

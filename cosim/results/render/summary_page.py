@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import hypot
 
 from cosim.network.simulator import BalancingUse
 from cosim.results.links import LinkSummary
@@ -121,8 +122,8 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
     if job.interval_ps is not None and job.error is not None:
         low, high = map(format_time, job.interval_ps)
         yield (
-            f"  {who}80 % of such iterations take {low} to {high}: the compute model is off by"
-            f" {job.error[0]:.0%} for a GPU and {job.error[1]:.0%} for a job"
+            f"  {who}80 % of such iterations take {low} to {high}: the compute model's error is"
+            f" {hypot(*job.error):.0%}, one sigma"
         )
     first, last = format_time(job.finish_min_ps), format_time(job.finish_max_ps)
     if first != last:

@@ -158,6 +158,20 @@ def test_files_stand_alone_and_a_script_draws_the_same(
         assert b"/FontFile2" in (tmp_path / f"{name}.pdf").read_bytes()
 
 
+def test_a_figure_replaces_only_what_cosim_wrote(run: cosim.Run, tmp_path: Path) -> None:
+    mine = tmp_path / "figure.py"
+    mine.write_text("mine")
+    with pytest.raises(InputError, match=r"holds figure\.py, which cosim did not write"):
+        save_plots([run], ["cdf"], tmp_path / "figure")
+    assert [path.name for path in tmp_path.glob("figure*")] == ["figure.py"]
+    save_plots([run], ["cdf"], tmp_path / "figure", overwrite=True)
+    before = mine.read_text()
+    assert before != "mine"
+    mine.write_text("")
+    save_plots([run], ["cdf"], tmp_path / "figure")
+    assert mine.read_text() == before
+
+
 def test_what_cannot_be_drawn_says_what_to_record(tmp_path: Path) -> None:
     run = cosim.run(TEXT, {"record": {}})
     for what, said in {
