@@ -14,6 +14,7 @@ stand in one line:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -57,7 +58,8 @@ class _Part:
     comm_id: str = ""
     channels: int = 0
     complete: bool = False
-    orders: dict[int, tuple[list[int], bool]] = field(default_factory=dict)
+    cut: bool = False
+    orders: dict[int, list[int]] = field(default_factory=dict)
     rings: dict[int, tuple[int, int]] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
     ways: dict[tuple[int, int, int], str] = field(default_factory=dict)
@@ -168,7 +170,8 @@ class _Log:
             channel, channels = int(order[1]), int(order[2])
             part = self._part(who, lambda one: channel in one.orders)
             part.channels = max(part.channels, channels)
-            part.orders[channel] = [int(one) for one in order[3].split()], not order[4]
+            part.cut = part.cut or bool(order[4])
+            part.orders[channel] = [int(one) for one in order[3].split()]
         elif (ring := _RING.match(what)) is not None:
             channel, before, rank_, after = map(int, ring.groups())
             part = self._part(who, lambda one: channel in one.rings or one.rank not in (-1, rank_))
@@ -220,51 +223,64 @@ def _device(who: _Who) -> tuple[str, str, int]:
 
 
 def _communicators(parts: Iterable[_Part], version: str) -> list[LoggedCommunicator]:
-    groups: dict[tuple[str, int], list[list[_Part]]] = {}
+    groups: dict[str, list[_Group]] = {}
     for part in parts:
         _complete(part)
-        alike = groups.setdefault((part.comm_id, part.num_ranks), [])
-        fits = (one for one in alike if part.comm_id or _fits(one, part))
-        group = next(fits, None)
+        alike = groups.setdefault(part.comm_id, [])
+        group = next((one for one in alike if part.comm_id or one.fits(part)), None)
         if group is None:
-            alike.append([part])
-        else:
-            group.append(part)
-    found = []
-    for (comm_id, num_ranks), alike in groups.items():
-        for number, group in enumerate(alike, 1):
-            name = comm_id or (f"{num_ranks} ranks" if num_ranks else "unknown ranks")
-            found.append(_merged(name if number == 1 else f"{name}, {number}", group, version))
+            group = _Group()
+            alike.append(group)
+        group.add(part)
+    found, names = [], Counter[str]()
+    for comm_id, alike in groups.items():
+        for one in alike:
+            name = comm_id or (f"{one.num_ranks} ranks" if one.num_ranks else "unknown ranks")
+            names[name] += 1
+            named = name if names[name] == 1 else f"{name}, {names[name]}"
+            found.append(_merged(named, one.parts, version))
     return found
+
+
+class _Group:
+    """Ranks that may be of one communicator, where none names it."""
+
+    def __init__(self) -> None:
+        self.parts: list[_Part] = []
+        self.num_ranks = 0
+        self._ranks: set[int] = set()
+        self._nexts: dict[tuple[int, int], int] = {}
+
+    def add(self, part: _Part) -> None:
+        self.parts.append(part)
+        self.num_ranks = max(self.num_ranks, part.num_ranks)
+        self._ranks.add(part.rank)
+        self._nexts |= {(channel, src): dst for channel, src, dst in _steps(part)}
+
+    def fits(self, part: _Part) -> bool:
+        """Another rank of as many, that says of no ring what others don't."""
+        many = {self.num_ranks, part.num_ranks} - {0}
+        if part.rank < 0 or part.rank in self._ranks or len(many) > 1 or self.parts[0].nodes != part.nodes:
+            return False
+        return all(self._nexts.get((channel, src), dst) == dst for channel, src, dst in _steps(part))
 
 
 def _complete(part: _Part) -> None:
     """What one line of a ring says of the number of ranks and, since rank 0 prints it, of the rank."""
-    for order, whole in part.orders.values():
+    for order in part.orders.values():
         part.rank = 0 if order[0] == 0 and part.rank < 0 else part.rank
-        if not part.num_ranks and whole and len(order) < _CUT_RANKS and sorted(order) == [*range(len(order))]:
+        whole = not part.cut and len(order) < _CUT_RANKS and sorted(order) == [*range(len(order))]
+        if whole and not part.num_ranks:
             part.num_ranks = len(order)
 
 
-def _fits(group: Sequence[_Part], part: _Part) -> bool:
-    """Another rank, and neither says of a ring what the other doesn't."""
-    if part.rank < 0 or any(part.rank == one.rank or part.nodes != one.nodes for one in group):
-        return False
-    told: dict[tuple[int, int], int] = {}
-    for one in (*group, part):
-        for channel, src, dst in _steps(one, one.num_ranks):
-            if told.setdefault((channel, src), dst) != dst:
-                return False
-    return True
-
-
-def _steps(part: _Part, num_ranks: int) -> Iterator[tuple[int, int, int]]:
+def _steps(part: _Part) -> Iterator[tuple[int, int, int]]:
     """Channel, a rank, and the next one on the channel's ring."""
-    for channel, (order, whole) in part.orders.items():
-        if num_ranks and len(order) >= num_ranks:
+    for channel, order in part.orders.items():
+        if part.num_ranks and len(order) >= part.num_ranks:
             yield from ((channel, *step) for step in zip(order, order[1:] + order[:1], strict=True))
         else:  # the last number may be cut, too, but where older versions stop
-            known = order if len(order) == _CUT_RANKS or (whole and not num_ranks) else order[:-1]
+            known = order if len(order) == _CUT_RANKS else order[:-1]
             yield from ((channel, *step) for step in pairwise(known))
     for channel, (before, after) in part.rings.items():
         if before >= 0 and after >= 0:
@@ -273,7 +289,7 @@ def _steps(part: _Part, num_ranks: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _merged(name: str, group: Sequence[_Part], version: str) -> LoggedCommunicator:
-    steps = [one for part in group for one in _steps(part, part.num_ranks)]
+    steps = [one for part in group for one in _steps(part)]
     said = max((part.num_ranks for part in group), default=0)
     most = max(
         [rank for _, src, dst in steps for rank in (src, dst)]

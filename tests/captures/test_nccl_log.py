@@ -195,7 +195,7 @@ def test_what_cannot_be_read_or_compared_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of rings, trees or connections"):
         read(tmp_path, "h:1:2 [0] NCCL INFO Using network IB\n")
     logged = read(tmp_path, zhejiang())
-    job = {"workload": {"kind": "collective", "collective": "all_reduce", "size": "1MB"}}
+    job = {"workload": {"kind": "collective", "collective": "all_reduce", "size": "1MB", "ranks": 4}}
     ring = {"kind": "ring", "endpoints": 4, "rate": "1Gbps", "latency": "1us"}
     alone = {"topology": ring, "network": "fair_share", "jobs": [job]}
     with pytest.raises(InputError, match="no hosts with several GPUs"):
