@@ -10,6 +10,7 @@
 ``hosts``        names of hosts: a YAML file that says what each address is called; several addresses may be
                  one host
 ``inspector``    NCCL Inspector's JSON, format v4.0: what each rank logged of each collective and send
+``nccl_log``     what NCCL prints with NCCL_DEBUG=INFO: rings, trees, connections
 ``packets``      headers of packets, a block of packets at a time: who sends to whom, how much, in which
                  connection
 ``pcap``         packet captures: pcap, in micro- and nanoseconds, and pcapng, read in blocks of bounded

@@ -119,6 +119,26 @@ class Inspector(CaptureFormat):
         return read_inspector(path, inspector_files(path) if path.is_dir() else None)
 
 
+class NcclLog(CaptureFormat):
+    """Rings, trees and connections: lines of NCCL_DEBUG=INFO, a file or a folder"""
+
+    def refuses(self, start: bytes, path: Path) -> str | None:
+        """See :class:`CaptureFormat`."""
+        from cosim.captures.inspector import is_inspector
+        from cosim.captures.nccl_log import has_nccl_lines, nccl_files
+
+        if path.is_dir():
+            return None if nccl_files(path) else "it has no file with lines of NCCL INFO"
+        found = not is_inspector(start) and has_nccl_lines(path)
+        return None if found else "it has no line of NCCL INFO (NCCL_DEBUG=INFO)"
+
+    def read(self, path: Path) -> TrafficCapture:
+        """See :class:`CaptureFormat`."""
+        from cosim.captures.nccl_log import nccl_files, read_nccl_log
+
+        return read_nccl_log(path, nccl_files(path) if path.is_dir() else None)
+
+
 def _columns(start: bytes) -> set[str]:
     head = start.partition(b"\n")[0].decode("utf-8", "replace")
     return {name.strip() for name in head.split(",")}

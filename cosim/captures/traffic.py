@@ -1,8 +1,8 @@
-"""What readers give: transfers between hosts, counters of ports, collectives that ranks logged."""
+"""What readers give: transfers between hosts, counters of ports, collectives and rings that ranks logged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -122,6 +122,45 @@ class LoggedCollectives:
 
 
 @dataclass(frozen=True, eq=False)
+class LoggedCommunicator:
+    """A communicator of NCCL's, as ranks logged it, or as a model says it.
+
+    Attributes
+    ----------
+    name
+        Its ``commId``, or its number of ranks.
+    num_ranks, num_hosts
+        0 hosts: nobody said it.
+    version
+        Of NCCL; empty: unknown.
+    hosts
+        The host of each rank that logged.
+    num_channels
+        0: it isn't told.
+    nexts
+        By channel and rank: the next rank on the channel's ring.
+    parents
+        By channel and rank: who is above in the channel's tree; -1: it is the root.
+    ways, received
+        By channel, source and destination: how a connection goes, as its sender and its receiver say.
+    contradictions
+        What lines say that can't all be.
+    """
+
+    name: str
+    num_ranks: int
+    num_hosts: int
+    version: str
+    hosts: Mapping[int, str]
+    num_channels: int
+    nexts: Mapping[int, Mapping[int, int]]
+    parents: Mapping[int, Mapping[int, int]]
+    ways: dict[tuple[int, int, int], str]
+    received: dict[tuple[int, int, int], str]
+    contradictions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class TrafficCapture:
     """One file or folder, read: what was in it, and lines that say what was read, ignored and missing."""
 
@@ -130,6 +169,7 @@ class TrafficCapture:
     transfers: Transfers | None = None
     ports: tuple[PortCounters, ...] = ()
     collectives: LoggedCollectives | None = None
+    communicators: tuple[LoggedCommunicator, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -67,8 +67,7 @@ def analyse(
     if against is not None:
         from cosim.experiment.traffic import traffic_of
 
-        logs = any(one.logged is not None for one in analyses)
-        analyses.insert(0, analyse_capture(traffic_of(against, settings or (), logs=logs)))
+        analyses.insert(0, analyse_capture(traffic_of(against, settings or (), found)))
     names_of_models = models.split(",") if models is not None else []
     if names_of_models:
         from cosim.experiment.traffic import traffic_of_model

@@ -87,7 +87,7 @@ from cosim.pattern.nccl_wire import (
     whole_bytes,
 )
 from cosim.pattern.ring import Rings
-from cosim.pattern.template import Collective, Template
+from cosim.pattern.template import I32, Collective, Template
 from cosim.spec import RateBps, SizeBytes, TimePs
 from cosim.topology.host_shape import HostShape, NamedFabric
 from cosim.units import PS_PER_US
@@ -430,12 +430,25 @@ class Nccl(Algorithm):
 
         return self.mesh and not self.rings and algorithm == "ring" and collective in Direct.carries
 
-    def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
+    def ring_orders(self, num_ranks: int, hosts: int, *, sockets: int = 1) -> I32:
+        """int32[rings, ranks]: the orders in which rings pass a group's ranks, all at once.
+
+        ``sockets``: of a host, where NCCL is older than 2.19.3 (:mod:`cosim.pattern.nccl_rings`).
+
+        Raises
+        ------
+        AlgorithmError
+            ``rings`` are of another number of ranks.
+        """
         if self.rings and self.rings != "by_links":
-            return given_rings(self.rings, num_ranks, costs, reverse=reverse)
+            return given_rings(self.rings, num_ranks)
         if hosts == 1:
-            return Rings(num_ranks, 1, costs, reverse=reverse, name="nccl ring")
+            return np.arange(num_ranks, dtype=np.int32)[None, :]
         local = num_ranks // hosts
         channels = self.channels if "channels" in self.model_fields_set else self.nics_of(local)
-        order = ring_orders(hosts, local, channels, alternate=self.alternate or False, mesh=self.mesh)
-        return Rings(num_ranks, channels, costs, reverse=reverse, order=order, name="nccl ring")
+        alternate = self.alternate or False
+        return ring_orders(hosts, local, channels, alternate=alternate, mesh=self.mesh, sockets=sockets)
+
+    def _rings(self, num_ranks: int, hosts: int, costs: Costs, *, reverse: bool) -> Rings:
+        order = self.ring_orders(num_ranks, hosts)
+        return Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")

@@ -12,8 +12,6 @@ import numpy as np
 from pydantic import AfterValidator
 
 from cosim.errors import AlgorithmError
-from cosim.pattern.costs import Costs
-from cosim.pattern.ring import Rings
 from cosim.pattern.template import I32, Template
 
 Orders = tuple[tuple[int, ...], ...]
@@ -31,8 +29,8 @@ def _checked(rings: Orders | Literal["by_links"]) -> Orders | Literal["by_links"
 GivenRings = Annotated[Orders | Literal["by_links"], AfterValidator(_checked)]
 
 
-def given_rings(orders: Orders, num_ranks: int, costs: Costs, *, reverse: bool = False) -> Rings:
-    """Rings that pass ranks in these orders, all at once.
+def given_rings(orders: Orders, num_ranks: int) -> I32:
+    """int32[rings, ranks]: these orders, if they suit a group of so many ranks.
 
     Raises
     ------
@@ -44,11 +42,12 @@ def given_rings(orders: Orders, num_ranks: int, costs: Costs, *, reverse: bool =
             f"nccl: rings are of {len(orders[0])} ranks, and this group has {num_ranks}",
             hint="rings: by_links finds such as each group's links allow",
         )
-    order = np.array(orders, np.int32)
-    return Rings(num_ranks, len(order), costs, reverse=reverse, order=order, name="nccl ring")
+    return np.array(orders, np.int32)
 
 
-def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool, mesh: bool = False) -> I32:
+def ring_orders(
+    hosts: int, local: int, channels: int, *, alternate: bool, mesh: bool = False, sockets: int = 1
+) -> I32:
     """int32[channels, hosts * local]: rings host by host, each entering a host by another of its NICs.
 
     Where a NIC has two GPUs or more a ring enters by one of them and leaves by another, all hosts alike, and
@@ -59,6 +58,7 @@ def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool, mesh:
     alike, and each ring crosses there, as NCCL's do. Where NICs are on one switch the order is of no account,
     and hosts that are alike fold one by one, not in pairs. Not modelled: that NCCL may have all hosts alike
     and leave by another GPU's NIC (PXN) where NVLinks have a channel's rate to spare; rails are kept so, too.
+    NCCL before 2.19.3 passes the GPUs of the other ``sockets`` first (``ncclTopoSearchNextGpuSort``).
     """
     enter = np.arange(channels) * local // channels
     far = np.arange(local)
@@ -66,6 +66,10 @@ def ring_orders(hosts: int, local: int, channels: int, *, alternate: bool, mesh:
     # from all of an even number of GPUs take each link once, each way.
     steps = np.where(far % 2, (far + 1) // 2, -(far // 2)) if mesh else -far
     inside = (enter[:, None] + steps[None, :]) % local
+    if sockets > 1:
+        near = inside * sockets // local == (enter * sockets // local)[:, None]
+        near[:, 0] = False  # where the ring enters stays first
+        inside = np.take_along_axis(inside, np.argsort(near, axis=1, kind="stable"), axis=1)
     turned = alternate and local < 2 * channels
     ways = np.stack([inside, inside[:, ::-1] if turned else inside], axis=1)
     host = np.arange(hosts)

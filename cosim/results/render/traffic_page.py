@@ -12,6 +12,7 @@ from cosim.results.traffic.causes import CauseFound
 from cosim.results.traffic.logged import LoggedAnalysis
 from cosim.results.traffic.patterns import Pattern
 from cosim.results.traffic.ports import PortAnalysis
+from cosim.results.traffic.rings import CommunicatorAnalysis, RingsDifference
 from cosim.units import format_rate, format_size, format_time
 
 _MOST_ROWS = 12
@@ -28,6 +29,8 @@ def traffic_page(analysis: TrafficAnalysis) -> Page:
         sections += _ports(analysis.ports)
     if analysis.logged is not None:
         sections += _logged(analysis.logged)
+    if analysis.communicators:
+        sections += _communicators(analysis.communicators)
     return sections
 
 
@@ -38,6 +41,8 @@ def beside_page(one: TrafficDifference) -> Page:
         return "-" if value is None else f"{value:.4f}"
 
     head = [one.sentence, f"a: {one.a}", f"b: {one.b}", one.aligned]
+    if one.rings is not None:
+        return [Section([Lines([*head, *_missing(one.rings)])]), Section([PageTable(_ring_rows(one.rings))])]
     if one.collectives:
         return [Section([Lines(head)]), Section([PageTable(_collectives(one))])]
     rows = [
@@ -63,6 +68,54 @@ def _collectives(one: TrafficDifference) -> list[list[str]]:
             [f"  {row.kind}", format_size(row.size_bytes), str(row.num_ranks), *counts, *times, ratio]
         )
     return table
+
+
+def _missing(one: RingsDifference) -> list[str]:
+    return [f"a says no rings of {name}" for name in one.missing[:_MOST_ROWS]]
+
+
+def _ring_rows(one: RingsDifference) -> list[list[str]]:
+    table = [["beside", "channels of b", "steps read", "NICs, b", "NICs, a", "b's rings"]]
+    for row in one.rings[:_MOST_ROWS]:
+        nics = [" ".join(map(str, some)) or "-" for some in (row.nics, row.expected_nics)]
+        table.append(
+            [f"  {row.communicator}", _numbers(row.ring.channels), str(row.ring.steps), *nics, row.verdict]
+        )
+    return table
+
+
+def _communicators(found: Sequence[CommunicatorAnalysis]) -> list[Section]:
+    rows = [["communicators", "alike", "ranks", "logged", "hosts", "channels", "rings"]]
+    rings = [["rings", "channels", "steps read", "order"]]
+    ways = [["connections", "", ""]]
+    for one in found[:_MOST_ROWS]:
+        of = one.communicator
+        hosts = str(of.num_hosts or len(set(of.hosts.values())) or "-")
+        if not of.num_hosts and len(of.hosts) < of.num_ranks:
+            hosts = f"{hosts} or more"
+        logged = str(len(of.hosts))
+        rows.append(
+            [f"  {of.name}", str(one.count), str(of.num_ranks), logged, hosts, str(of.num_channels or "-"),
+             str(len(one.rings))]
+        )  # fmt: skip
+        for ring in one.rings[:_MOST_ROWS]:
+            steps = f"{ring.steps} of {of.num_ranks}"
+            rings.append([f"  {of.name}", _numbers(ring.channels), steps, _ranks(ring.order, of.num_ranks)])
+        for how, count in one.connections[:_MOST_ROWS]:
+            ways.append([f"  {of.name}", how, f"{count:,}"])
+    more = len(found) - _MOST_ROWS
+    shown = [Lines([f"  ... and {more} more"])] if more > 0 else []
+    tables = [PageTable(rows), PageTable(rings, left=(0, 1, 3)), PageTable(ways, left=(0, 1))]
+    return [Section([tables[0], *shown]), *(Section([one]) for one in tables[1:] if len(one.rows) > 1)]
+
+
+def _numbers(channels: Sequence[int]) -> str:
+    return " ".join(map(str, channels[:_MOST_HOSTS])) + (" ..." if len(channels) > _MOST_HOSTS else "")
+
+
+def _ranks(order: Sequence[int], num_ranks: int) -> str:
+    shown = " ".join(map(str, order[: 2 * _MOST_HOSTS + 4]))
+    return shown if len(order) == num_ranks <= 2 * _MOST_HOSTS + 4 else f"{shown} ..."
 
 
 def cause_page(found: CauseFound) -> Page:

@@ -1,10 +1,12 @@
 """Traffic: who sends how much to whom, with which period, in which pattern; of runs and of captures.
 
+===================  ======================================================================
 ``analysis``         the analysis of transfers: who sends how much to whom, when, how often, and in which
                      pattern
 ``beside``           two analyses beside each other: total bytes, who sends to whom, sizes of transfers,
                      periods
 ``bytes_over_time``  what transfers, each at an even rate, bring in each bin
+``causes``           what logs and counters together say is slow
 ``files``            an analysis as files: the page, JSON, and a CSV behind each figure
 ``logged``           collectives that ranks logged: how long each kind took, and which rank or communicator
                      is slow
@@ -15,18 +17,6 @@
 ``ports``            counters of ports: rates, gaps, and which ports are one job's, since these have equal
                      rates
 ``read``             what ``cosim analyse`` is given: runs with messages, and captures
+``rings``            rings and trees that NCCL logged, and whether a model has the same
 ===================  ======================================================================
-=======
-===================  ====================================================================
-``read``             a run's folder or a capture, as one
-``analysis``         of transfers: pairs, parts, bursts
-``bytes_over_time``  what transfers bring in each bin
-``periods``          of a signal
-``patterns``         which algorithm a group's pairs are
-``ports``            counters: rates, gaps, ports of one job
-``logged``           collectives that ranks logged: which rank or communicator is slow
-``causes``           what logs and counters together say is slow
-``beside``           two analyses compared
-``files``            the page, JSON and CSV
-===================  ====================================================================
 """

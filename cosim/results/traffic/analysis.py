@@ -14,6 +14,7 @@ from cosim.results.traffic.logged import LoggedAnalysis, analyse_logged
 from cosim.results.traffic.patterns import MIXED, Pattern, groups_of, name_pattern
 from cosim.results.traffic.periods import find_periods
 from cosim.results.traffic.ports import PortAnalysis, analyse_ports
+from cosim.results.traffic.rings import CommunicatorAnalysis, analyse_communicators
 
 _BINS = 1 << 15
 _FEWEST = 4
@@ -94,6 +95,7 @@ class TrafficAnalysis:
     transfers: Transfers | None
     ports: PortAnalysis | None
     logged: LoggedAnalysis | None
+    communicators: tuple[CommunicatorAnalysis, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -114,6 +116,7 @@ def analyse_capture(capture: TrafficCapture) -> TrafficAnalysis:
         found,
         analyse_ports(capture.ports) if capture.ports else None,
         analyse_logged(capture.collectives) if capture.collectives is not None else None,
+        analyse_communicators(capture.communicators),
     )
 
 

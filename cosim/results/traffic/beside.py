@@ -1,5 +1,5 @@
 """Two analyses beside each other: total bytes, who sends to whom, sizes of transfers, periods. Where one has
-logs of collectives alone, its collectives are set beside the other's.
+logs of collectives alone, its collectives are set beside the other's, and so are rings.
 
 Hosts are the same where all names of the smaller set are in the other one. Else, where both have as many,
 they are aligned in order of their numbers, which the page says.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cosim.captures.traffic import I64
 from cosim.results.traffic.analysis import TrafficAnalysis
 from cosim.results.traffic.logged import LoggedAnalysis
+from cosim.results.traffic.rings import RingsDifference, rings_beside
 
 F64 = NDArray[np.float64]
 
@@ -50,10 +51,17 @@ class TrafficDifference:
     aligned: str
     sentence: str
     collectives: tuple[CollectiveDifference, ...] = ()
+    rings: RingsDifference | None = None
 
 
 def beside(a: TrafficAnalysis, b: TrafficAnalysis) -> TrafficDifference:
     """Set b beside a."""
+    if a.communicators and b.communicators:
+        rings = rings_beside(a.communicators, b.communicators)
+        return TrafficDifference(
+            a.name, b.name, None, None, None, None, None, False,
+            "communicators of as many ranks, in order", rings.sentence, rings=rings,
+        )  # fmt: skip
     if a.logged is not None and b.logged is not None and (a.transfers is None or b.transfers is None):
         return _logs_beside(a.name, a.logged, b.name, b.logged)
     aligned, cosine = _cosine(a, b)

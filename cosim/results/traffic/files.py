@@ -20,18 +20,20 @@ from cosim.results.traffic.beside import TrafficDifference, beside
 from cosim.results.traffic.bytes_over_time import in_bins
 from cosim.results.traffic.causes import CauseFound, find_cause
 from cosim.results.traffic.ports import PortAnalysis
+from cosim.results.traffic.rings import CommunicatorAnalysis
 
 _BINS = 1000
 
 
 def differences(analyses: Sequence[TrafficAnalysis]) -> list[TrafficDifference]:
-    """Each after the first beside the first, where both have transfers, or both have collectives."""
+    """Each after the first beside the first, where both have transfers, or collectives, or rings."""
     first = analyses[0]
     return [
         beside(first, one)
         for one in analyses[1:]
         if (first.transfers is not None and one.transfers is not None)
         or (first.logged is not None and one.logged is not None)
+        or (first.communicators and one.communicators)
     ]
 
 
@@ -66,6 +68,7 @@ def to_json(analysis: TrafficAnalysis) -> dict[str, Any]:
         if analysis.logged is None
         else {**asdict(analysis.logged), "slow_nic": analysis.logged.slow_nic},
         "ports": None if analysis.ports is None else _ports(analysis.ports),
+        "communicators": [_communicator(one) for one in analysis.communicators],
     }
 
 
@@ -90,6 +93,23 @@ def _part(analysis: TrafficAnalysis, part: PartAnalysis) -> dict[str, Any]:
             }
             for pattern, groups in part.patterns
         ],
+    }
+
+
+def _communicator(one: CommunicatorAnalysis) -> dict[str, Any]:
+    found = one.communicator
+    return {
+        "name": found.name,
+        "count": one.count,
+        "num_ranks": found.num_ranks,
+        "num_hosts": found.num_hosts,
+        "num_channels": found.num_channels,
+        "version": found.version,
+        "hosts": dict(found.hosts),
+        "rings": [asdict(ring) for ring in one.rings],
+        "parents": {channel: dict(parents) for channel, parents in found.parents.items()},
+        "connections": dict(one.connections),
+        "contradictions": list(found.contradictions),
     }
 
 
@@ -136,8 +156,8 @@ def write(
     inputs: Iterable[Path] = (),
     overwrite: bool = False,
 ) -> None:
-    """Write ``page.txt``, ``analysis.json``, and of each source ``pairs``, ``over_time`` and ``ports`` as
-    CSV.
+    """Write ``page.txt``, ``analysis.json``, and of each source ``pairs``, ``over_time``, ``ports`` and
+    ``rings`` as CSV.
 
     Raises
     ------
@@ -169,6 +189,8 @@ def _tables(one: TrafficAnalysis) -> Iterator[tuple[str, Iterable[Sequence[Any]]
         yield "over_time", _time_rows(one)
     if one.ports is not None:
         yield "ports", _port_rows(one.ports)
+    if one.communicators:
+        yield "rings", _ring_rows(one.communicators)
 
 
 def _pair_rows(one: TrafficAnalysis) -> Iterator[Sequence[Any]]:
@@ -199,3 +221,12 @@ def _port_rows(ports: PortAnalysis) -> Iterator[Sequence[Any]]:
     columns = (ports.in_bytes, ports.out_bytes, ports.in_bps, ports.out_bps, ports.peak_bps)
     for name, *values in zip(ports.names, *(column.tolist() for column in columns), strict=True):
         yield name, *values, group_of.get(name, "")
+
+
+def _ring_rows(communicators: Sequence[CommunicatorAnalysis]) -> Iterator[Sequence[Any]]:
+    yield "communicator", "channel", "rank", "next", "way"
+    for found in (one.communicator for one in communicators):
+        for channel, nexts in sorted(found.nexts.items()):
+            for rank, after in sorted(nexts.items()):
+                way = channel, rank, after
+                yield found.name, *way, found.ways.get(way, found.received.get(way, ""))

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -17,6 +18,7 @@ from cosim.results.render.text import text
 from cosim.results.render.traffic_page import traffic_page
 from cosim.results.traffic.analysis import analyse_capture
 from tests.captures.packets import ethernet, ipv4, ipv6, pcap, pcapng, roce, tcp, udp
+from tests.captures.test_nccl_log import ranks_of, zhejiang
 from tests.captures.test_others import NFDUMP, ZEEK, record
 from tests.lab.fuzz.damage import damaged
 from tests.lab.fuzz.tally import Target, drawn
@@ -56,6 +58,7 @@ def bodies() -> dict[str, bytes]:
         "nfdump": NFDUMP.encode(),
         "list": b"2\n0 1 3 100 5000 2.000000001\n1 0 3 100 6000 2.0\n",
         "inspector": "".join(record(at % 4, at // 4, 50 + at) for at in range(12)).encode(),
+        "nccl": zhejiang().encode() + "\n".join(chain(*ranks_of([0, 2, 1, 3], "0xa"))).encode(),
         "counters": counters.encode(),
         "ports": _ports(),
     }
