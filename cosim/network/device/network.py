@@ -26,7 +26,7 @@ _PLACES = "unit", "router", "channel", "port"
 _SPENT = "flag", "way", "room", "rate"
 """In the order of ``enum device_spent``."""
 _WRITTEN = (
-    "stations", "links", "units", "placed", "waited", "lines_at", "spent", "link_waited", "link_lines",
+    "stations", "links", "units", "placed", "computing", "waited", "lines_at", "spent", "link_waited", "link_lines",
     "in_flight", "most_in_flight", "buckets",
 )  # fmt: skip
 
@@ -76,7 +76,8 @@ class DeviceNetwork(CompiledNetwork):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: switches neither ask nor store."""
-        return replace(super().describe(), switch_ends=False)
+        computes = self._settings.workgroup_time is not None
+        return replace(super().describe(), switch_ends=False, computations=computes)
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         del seed
@@ -87,7 +88,8 @@ class DeviceNetwork(CompiledNetwork):
         links["line"] = ticks_of(s.granularity, topology.link_rate_bps)
         links["control"] = ticks_of(s.control, topology.link_rate_bps)
         units = np.zeros(gpus * gpu.units, record("device_unit"))
-        units["last"] = kernel.NONE
+        units["last"] = units["wave"] = kernel.NONE
+        computing = np.full(2 * gpus, kernel.NONE, np.int32).view(record("device_channel_state"))
         self._numbers = ChannelNumbers()
         self._device = DeviceState(
             stations=np.tile(one, gpus),
@@ -97,6 +99,7 @@ class DeviceNetwork(CompiledNetwork):
             mesh_link=mesh_link,
             units=units,
             placed=np.zeros(gpus, np.int64),
+            computing=computing,
             waited=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
             lines_at=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
             spent=np.zeros((gpus, kernel.DEVICE_SPENT), np.int64),
@@ -115,7 +118,8 @@ class DeviceNetwork(CompiledNetwork):
             "control": s.control, "unroll": s.unroll, "outstanding": s.in_flight, "window": s.window,
             "workgroups": s.workgroups or gpu.units, "fair": s.arbitration == "fair",
             "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS,
-            "flag": gpu.flag_latency * _TICKS, "bucket_bits": self._bucket_bits(links),
+            "flag": gpu.flag_latency * _TICKS, "workgroup": (s.workgroup_time or 0) * _TICKS,
+            "bucket_bits": self._bucket_bits(links),
             "free_train": kernel.NONE, "free_work": kernel.NONE, "free_flow": kernel.NONE,
         }.items():  # fmt: skip
             shape[field] = value
