@@ -424,8 +424,10 @@ static void end_wave(struct core *core, struct device *device, int64_t at) {
   device->shape.free_train = at;
   flow->waiting -= train.lines;
   if (flow->waiting == 0) {
-    complete(core, flow->handle, flow->rep, flow->row, flow->origin,
-             most((device->shape.now + TICK(1) - 1) >> TICK_BITS, core->state.instant), flow->cause);
+    int64_t end = most((device->shape.now + TICK(1) - 1) >> TICK_BITS, core->state.instant);
+    complete(core, flow->handle, flow->rep, flow->row, flow->origin, end, flow->cause);
+    device->computed[2 * gpu] += end - flow->origin;
+    device->computed[2 * gpu + 1] += flow->size;
     free_device_flow(device, train.work);
   }
   for (int64_t unit = first; unit < first + device->shape.units; unit++) {

@@ -461,6 +461,7 @@ struct device {
   COLUMN(struct device_channel_state, computing); /* computations of each GPU that have workgroups to place */
   GRID(int64_t, waited); /* [GPUs, DEVICE_PLACES]: ticks that lines waited in a GPU, by place */
   GRID(int64_t, lines_at); /* and how many came there */
+  GRID(int64_t, computed); /* [GPUs, 2]: ps that computations took, and would take alone */
   GRID(int64_t, spent); /* [GPUs, DEVICE_SPENT]: ticks of the messages that each GPU stored or asked for */
   COLUMN(int64_t, link_waited); /* ticks that lines waited at each link */
   COLUMN(int64_t, link_lines);

@@ -41,7 +41,7 @@ class DeviceSpec(NetworkSpec):
     workgroup_time: TimePs | None = Field(
         None,
         ge=1_000_000,
-        description="that a computation's workgroup has a unit to itself; omitted: computations take no units",
+        description="a computation's workgroup has a unit to itself so long; omitted: none takes units",
     )
     arbitration: Literal["fair", "fcfs"] = Field(
         "fair", description="data and requests without share stations by turns, or first come, first served"
