@@ -1,4 +1,6 @@
-"""Accesses to memory nodes, as flows: a request and the bytes back, or the bytes and an acknowledgement."""
+"""What else is flows: accesses to memory nodes (a request and the bytes back, or the bytes and an
+acknowledgement), and computations where the network takes them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.engine.records import JobInfo, MemoryNodes
-from cosim.network.flows import I32, ON_COMPLETION, FlowTable
+from cosim.network.flows import COMPUTATION, I32, ON_COMPLETION, FlowTable, flat_table
 from cosim.units import NEVER
 from cosim.workload.operation import LOAD
 
@@ -45,3 +47,8 @@ def access_table(access: str, size_bytes: int, nodes: MemoryNodes) -> FlowTable:
         block_row=np.array([0, 2], np.int64),
         block_repeat=np.ones(1, np.int64),
     )
+
+
+def computation_table(duration_ps: int) -> FlowTable:
+    """A mark that takes so long where nobody else has the GPU."""
+    return flat_table([0], [0], [duration_ps], channel=[COMPUTATION])

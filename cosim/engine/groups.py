@@ -266,23 +266,25 @@ class Groups:
         return number
 
     def bind_access(self, rank: int, op: int) -> None:
-        """Find the flows of a rank's access to its memory node."""
+        """Find the flows of a rank's access to its memory node, or of its computation."""
         columns = self._columns
         row = columns.ranks[rank]
         job, number = int(row["job"]), int(row["number"])
         one = columns.ops[columns.programs["op0"][row["program"]] + op]
         operation = self._tables.program(job, number).program.operations[int(one["number"])]
         info = self._tables.jobs[job].info
-        assert info.memory_nodes is not None
-        what = operation.access, operation.size_bytes
+        what = operation.access, int(one["size"])
         table = self._accesses.get(what)
         if table is None:
-            from cosim.engine.accesses import access_table
+            from cosim.engine.accesses import access_table, computation_table
 
-            table = self._accesses[what] = access_table(*what, info.memory_nodes)
-        own = int(info.endpoints[number])
-        endpoints = np.array([own, info.memory_nodes.node[own]], np.int32)
-        bound = self._bind_table(table, endpoints, job, 1)
+            nodes = info.memory_nodes if operation.access else None
+            table = access_table(*what, nodes) if nodes is not None else computation_table(what[1])
+            self._accesses[what] = table
+        ends = [int(info.endpoints[number])]
+        if operation.access and info.memory_nodes is not None:
+            ends.append(int(info.memory_nodes.node[ends[0]]))
+        bound = self._bind_table(table, np.array(ends, np.int32), job, len(ends) - 1)
         self._columns.ports["binding"][row["port0"] + one["ref"]] = bound
 
     def _bind_table(self, table: FlowTable, endpoints: I32, job: int, react_from: int) -> int:

@@ -42,11 +42,15 @@ class TableColumns(Columns):
     """A job's operations as its table has them, and what is found of them on the way."""
 
 
-def source_of(table: OperationTable, *, over_fabric: bool) -> TableColumns:
-    """The operations of a table; with ``over_fabric`` accesses to remote memory are messages."""
+def source_of(table: OperationTable, *, over_fabric: bool, on_units: bool) -> TableColumns:
+    """The operations of a table; with ``over_fabric`` accesses to remote memory are messages, with
+    ``on_units`` computations are, whose size is their time.
+    """
     prototypes = table.prototypes
     access = kernel.OP_REMOTE if over_fabric else kernel.OP_ACCESS
-    kind = [access if one.access else _KIND.get(one.kind, kernel.OP_COMPUTE) for one in prototypes]
+    compute = kernel.OP_REMOTE if on_units else kernel.OP_COMPUTE
+    kinds = {**_KIND, OpKind.COMPUTE: compute}
+    kind = [access if one.access else kinds.get(one.kind, kernel.OP_COMPUTE) for one in prototypes]
     streams = sorted({one.stream for one in prototypes} - {NO_STREAM})
     number = {name: k for k, name in enumerate(streams)}
     ends: dict[object, int] = {}
@@ -61,7 +65,9 @@ def source_of(table: OperationTable, *, over_fabric: bool) -> TableColumns:
         first=np.ascontiguousarray(table.first),
         like=like,
         duration=np.ascontiguousarray(table.duration_ps),
-        size=np.ascontiguousarray(table.size_bytes),
+        size=np.where(table.is_kind(OpKind.COMPUTE), table.duration_ps, table.size_bytes)
+        if on_units
+        else np.ascontiguousarray(table.size_bytes),
         peer=np.ascontiguousarray(table.peer),
         tag=np.ascontiguousarray(table.tag),
         dep_first=np.ascontiguousarray(table.dep_first),

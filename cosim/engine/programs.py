@@ -296,6 +296,12 @@ def check_job(number: int, info: JobInfo, topology: Topology) -> None:
             f"{what} sits on endpoints {int(endpoints.min())} to {int(endpoints.max())}; "
             f"{topology.name} has 0 to {topology.num_endpoints - 1}"
         )
+    if info.on_units and (info.pace is not None or info.driven):
+        raise WorkloadError(
+            f"{what} has computations that share units with kernels: these have no stragglers, jitter or "
+            "events, and no code issues them",
+            hint="leave out network.workgroup_time",
+        )
     if info.start_ps < 0:
         raise WorkloadError(f"{what} starts at {info.start_ps} ps; time begins at 0")
     for name, value, limit in (

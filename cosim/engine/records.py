@@ -64,6 +64,7 @@ class JobInfo:
     ``slowdowns`` come in order of time, and may never end; a job that has some has a ``pace``.
     ``devices``: int32[endpoints of the topology], the memory device that serves each one's accesses, -1: none
     that is shared; None: nothing is accessed, or over the fabric, at ``memory_nodes``.
+    ``on_units``: its computations are the network's (:class:`~cosim.network.simulator.Capabilities`).
     ``driven``: its ranks do what processes have them do; its workload is what that was.
     With a ``folding``, these are the representatives of a larger job, which it knows.
     """
@@ -80,6 +81,7 @@ class JobInfo:
     folding: Folding | None = None
     devices: I32 | None = None
     memory_nodes: MemoryNodes | None = None
+    on_units: bool = False
     driven: bool = False
 
     @property

@@ -160,6 +160,7 @@ class Replay:
 
             network = self._releasing = ReleasingNetwork(network)
         self._network = network
+        self._on_units = network.describe().computations
         self._release: Release = release
         self._seed = seed
         self._progress = progress
@@ -244,6 +245,7 @@ class Replay:
         self._expect_slowdown(job.number)
 
     def _ready(self, number: int, info: JobInfo) -> ReadyJob:
+        info = replace(info, on_units=self._on_units)
         if info.driven:
             check_job(number, info, self._topology)
             programs = IssuedPrograms(self.driver, number, len(info.endpoints))

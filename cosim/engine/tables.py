@@ -105,7 +105,7 @@ class Tables:
         columns, table, slots = self.columns, job.info.workload.table, job.slots
         if len(table.lagged):
             _check_lagged(job.info.workload)
-        source = source_of(table, over_fabric=job.info.memory_nodes is not None)
+        source = source_of(table, over_fabric=job.info.memory_nodes is not None, on_units=job.info.on_units)
         first = columns.extend_all(most_rows(source, slots))
         names = "ops", "successors", "lane_base", "roots", "programs"
         rows = np.array([tuple(first[name] for name in names)], record("first_rows"))

@@ -42,6 +42,9 @@ ON_COMPLETION = 0
 ON_START = 1
 """Dependency kind: wait until that flow has started (was handed to the network)."""
 
+COMPUTATION = 0x7FFC0000
+"""Channel of a mark that is a computation (:class:`~cosim.network.simulator.Capabilities`)."""
+
 _JOB_BITS, _ITERATION_BITS, _OPERATION_BITS = 12, 20, 31
 _GROUP_BITS, _PART_BITS, _INDEX_BITS = 19, 12, 32
 

@@ -75,6 +75,7 @@ class TwoNetworks(NetworkSimulator):
             rates=first.rates and second.rates,
             live_changes=first.live_changes and second.live_changes,
             switch_ends=first.switch_ends and second.switch_ends,
+            computations=first.computations,
             live_control=first.live_control or second.live_control,
             link_changes=all(
                 net.elsewhere or what.link_changes for net, what in ((one, first), (two, second))

@@ -15,6 +15,8 @@ start in one round are taken in the order (cause, key), and behind all that star
 their channel, too.
 
 **Marks.** A flow from a participant to itself is a mark: it takes no time and no links, whatever its size.
+Networks with ``computations`` are given these as marks, on channel :data:`~cosim.network.flows.COMPUTATION`,
+whose size is what they take on an idle GPU, in picoseconds; they complete when they have ended.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ class Capabilities:
     ``live_changes``: takes changes of links that were not known before, too, by ``change``.
     ``live_control``: takes other parameters of its congestion control, by ``tune``.
     ``switch_ends``: takes flows that begin or end at switches.
+    ``computations``: has computations and messages share GPUs.
     ``queues``, ``rates``: says at any instant how long queues of links are, how fast connections send.
     """
 
@@ -60,6 +63,7 @@ class Capabilities:
     live_changes: bool = False
     live_control: bool = False
     switch_ends: bool = False
+    computations: bool = False
 
 
 class Advance(NamedTuple):

@@ -40,16 +40,18 @@ class Block:
     shift: ArrayLike = 0
 
 
-def entries(num_ranks: int) -> Block:
+def entries(num_ranks: int, channel: ArrayLike = 0) -> Block:
     """Block 0: every rank's arrival."""
     ranks = np.arange(num_ranks)
-    return Block(num_ranks, ranks, ranks, np.empty((num_ranks, 0), np.int64), ())
+    return Block(num_ranks, ranks, ranks, np.empty((num_ranks, 0), np.int64), (), channel=channel)
 
 
-def exits(num_ranks: int, distance: I64, kind: Sequence[int], delay_ps: ArrayLike = 0) -> Block:
+def exits(
+    num_ranks: int, distance: I64, kind: Sequence[int], delay_ps: ArrayLike = 0, channel: ArrayLike = 0
+) -> Block:
     """The last block: every rank's end, after the dependencies given."""
     ranks = np.arange(num_ranks)
-    return Block(num_ranks, ranks, ranks, distance, kind, delay_ps=delay_ps)
+    return Block(num_ranks, ranks, ranks, distance, kind, delay_ps=delay_ps, channel=channel)
 
 
 def assemble(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cosim.errors import AlgorithmError
 from cosim.pattern.assemble import COMPLETION, START, Block, assemble, entries, exits
@@ -101,15 +101,23 @@ class Rows:
         )
 
     def template(
-        self, name: str, collective: Collective, size_bytes: int, last: list[frozenset[Wait]], exit_delay: int
+        self,
+        name: str,
+        collective: Collective,
+        size_bytes: int,
+        last: list[frozenset[Wait]],
+        exit_delay: int,
+        marks: tuple[ArrayLike, ArrayLike] = (0, 0),
     ) -> Template:
-        """The rows as a template without data, and exits that wait for ``last``."""
+        """The rows as a template without data, and exits that wait for ``last``; ``marks``: the channels of
+        entries, and of exits.
+        """
         n = self.num_ranks
         order = self.order()
         place = [*range(n), *([0] * len(order))]
         for position, row in enumerate(order):
             place[n + row] = n + position
-        blocks = [entries(n)]
+        blocks = [entries(n, marks[0])]
         start = 0
         while start < len(order):
             level = self.level[n + order[start]]
@@ -123,7 +131,7 @@ class Rows:
             start = stop
         end = n + len(order)
         distance, kind = _distances(last, place, end)
-        blocks.append(exits(n, distance, kind, exit_delay))
+        blocks.append(exits(n, distance, kind, exit_delay, marks[1]))
         return assemble(name, collective, n, size_bytes, blocks, num_chunks=0, owner=np.empty(0, np.int32))
 
 

@@ -112,6 +112,7 @@ class RemoteNetwork(NetworkSimulator):
             live_changes=pb.FEATURE_LIVE_CHANGES in there.features,
             live_control=pb.FEATURE_LIVE_CONTROL in there.features,
             switch_ends=pb.FEATURE_SWITCH_ENDS in there.features,
+            computations=pb.FEATURE_COMPUTATIONS in there.features,
         )
 
     def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:

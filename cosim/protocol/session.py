@@ -50,16 +50,18 @@ class ServerConfig:
             pb.FEATURE_CANCEL,
             pb.FEATURE_WALL_BUDGET,
         ]
-        claims = {pb.FEATURE_PEEK: there.peek, pb.FEATURE_QUEUES: there.queues, pb.FEATURE_RATES: there.rates}
+        claims = {
+            pb.FEATURE_PEEK: there.peek,
+            pb.FEATURE_QUEUES: there.queues,
+            pb.FEATURE_RATES: there.rates,
+            pb.FEATURE_LIVE_CHANGES: there.live_changes,
+            pb.FEATURE_LIVE_CONTROL: there.live_control,
+            pb.FEATURE_SWITCH_ENDS: there.switch_ends,
+            pb.FEATURE_COMPUTATIONS: there.computations,
+        }
         features += [feature for feature, claimed in claims.items() if claimed]
         if there.link_changes:
             features += [pb.FEATURE_LINK_EVENTS, pb.FEATURE_LINK_RATES, pb.FEATURE_DETOURS]
-        if there.live_changes:
-            features.append(pb.FEATURE_LIVE_CHANGES)
-        if there.live_control:
-            features.append(pb.FEATURE_LIVE_CONTROL)
-        if there.switch_ends:
-            features.append(pb.FEATURE_SWITCH_ENDS)
         if self.shares:
             features += [pb.FEATURE_PRIORITY, pb.FEATURE_WEIGHT]
         return pb.DescribeResponse(

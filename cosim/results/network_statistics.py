@@ -123,7 +123,8 @@ class LineWaits:
 
     ``worst_link`` is where lines waited longest, ``worst_link_ps`` for how long in the mean;
     ``in_flight_bytes`` are the most that a GPU had in flight at once. ``spent_ps``, by ``SPENT``: what the
-    time of all messages went to.
+    time of all messages went to. ``computed``: how much longer computations took than alone, as a factor;
+    None where none is on units.
     """
 
     unit_ps: float
@@ -136,6 +137,7 @@ class LineWaits:
     worst_link_ps: float
     in_flight_bytes: int
     spent_ps: dict[str, float]
+    computed: float | None = None
 
 
 def summarize_line_waits(topology: Topology, statistics: NetworkStatistics) -> LineWaits | None:
@@ -144,7 +146,7 @@ def summarize_line_waits(topology: Topology, statistics: NetworkStatistics) -> L
     if "wait_link_ps" not in extra:
         return None
     waited, came = extra["wait_link_ps"], extra["link_lines"]
-    worst = int(waited.argmax())
+    worst, alone = int(waited.argmax()), float(extra["computed_alone_ps"].sum())
     return LineWaits(
         unit_ps=_mean(statistics, "unit"),
         router_ps=_mean(statistics, "router"),
@@ -156,6 +158,7 @@ def summarize_line_waits(topology: Topology, statistics: NetworkStatistics) -> L
         worst_link_ps=float(waited[worst] / came[worst]) if came[worst] else 0.0,
         in_flight_bytes=round(float(extra["in_flight_bytes"].max())),
         spent_ps={name: float(extra[f"spent_{name}_ps"].sum()) for name in SPENT},
+        computed=float(extra["computed_ps"].sum() / alone) if alone else None,
     )
 
 

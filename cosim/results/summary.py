@@ -109,7 +109,7 @@ class JobSummary:
     free_communication_ps
         What if communication took no time: the job would still take at least this long (the busiest
         stream of the busiest rank). Waiting between pipeline stages is not in it, so it is a lower bound.
-        0: a process decides what the job does.
+        0: a process decides what the job does, or its computations share units with kernels.
     free_communication_iteration_ps, free_communication_speedup
         The same for one iteration, on average; how many times faster the job would be at most.
     read, ignored, assumed
@@ -438,8 +438,9 @@ def _job(
     shown = np.arange(len(names)) if records.recorded is None else records.recorded[j]
     spreads = _spreads(parts, ranks, shown, names)
     memory = _memory(job, spreads.pop("memory_alone"), spreads.pop("memory_queued"))
-    # What a process would do in that time nobody knows.
-    free = 0 if job.driven else int(parts.busiest_stream[ranks].max(initial=0))
+    # What a process would do in that time nobody knows; computations would take less without kernels.
+    unknown = job.driven or job.on_units
+    free = 0 if unknown else int(parts.busiest_stream[ranks].max(initial=0))
     return JobSummary(
         name=job.name,
         workload=job.workload.name,
@@ -459,7 +460,7 @@ def _job(
         duration_ps=duration,
         **spreads,
         free_communication_ps=free,
-        free_communication_iteration_ps=round(free / len(times)) if times and not job.driven else None,
+        free_communication_iteration_ps=round(free / len(times)) if times and not unknown else None,
         free_communication_speedup=duration / free if free else None,
         stragglers=stragglers,
         read=job.workload.report.read,

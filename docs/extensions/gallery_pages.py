@@ -34,6 +34,7 @@ KINDS = {
         "hierarchical",
         "in-network",
         "device-all-reduce",
+        "device-overlap",
         "tacos",
         "imported",
         "synthetic",

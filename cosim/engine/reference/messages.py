@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.engine.accesses import computation_table
 from cosim.engine.reference.flows import FlowCallback
 from cosim.engine.reference.ranks import Rank, RankStep
 from cosim.errors import MismatchError, WorkloadError
@@ -132,15 +133,23 @@ class PostedMessages:
 
     def transfer(self, rank: Rank, step: RankStep, dst: int) -> None:
         """A rank sends to an endpoint, where nobody has to ask for it; the step ends when it is there."""
-        one, job = rank.operation(step), rank.job
-        key = pack_key(job.number, step.iteration, step.op, rank.number, _MESSAGE_PART)
-        endpoints = np.array([rank.endpoint, dst], np.int32)
+        one = rank.operation(step)
+        self._carry(rank, step, self._flow(one.size_bytes, one.channel), [rank.endpoint, dst])
+
+    def compute(self, rank: Rank, step: RankStep) -> None:
+        """A computation where the network takes these."""
+        table = computation_table(rank.operation(step).duration_ps)
+        self._carry(rank, step, table, [rank.endpoint])
+
+    def _carry(self, rank: Rank, step: RankStep, table: FlowTable, ends: list[int]) -> None:
+        """Start the one flow of a step, which ends with it."""
+        key = pack_key(rank.job.number, step.iteration, step.op, rank.number, _MESSAGE_PART)
 
         def told(_: int, cause_ps: int) -> None:
             rank.end_at(rank.clock.now_ps, step, cause_ps)
 
-        table = self._flow(one.size_bytes, one.channel)
-        flows = self._run.flows.open(table, endpoints, key, job, rank.traits(step), told, release="caller")
+        endpoints, traits = np.array(ends, np.int32), rank.traits(step)
+        flows = self._run.flows.open(table, endpoints, key, rank.job, traits, told, release="caller")
         self._run.flows.start(flows, 0, rank.cause_ps)
 
     def ask_node(self, rank: Rank, step: RankStep) -> None:

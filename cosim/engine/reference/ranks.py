@@ -167,6 +167,8 @@ class Rank:
             if self._device >= 0:
                 self.run.free_at[self._device] = begin + one.duration_ps
             self.end_at(begin + one.duration_ps, step, now)
+        elif one.kind is OpKind.COMPUTE and self.job.info.on_units:
+            self.run.messages.compute(self, step)
         else:
             self.end_at(now + self._duration(step), step, now)
 

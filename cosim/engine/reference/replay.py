@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,6 +128,7 @@ class ReferenceReplay:
         return job
 
     def _ready(self, number: int, info: JobInfo) -> ReadyJob:
+        info = replace(info, on_units=self._network.describe().computations)
         return ready_job(number, info, self._topology)
 
     def _rank(self, job: ReadyJob, number: int, place: int) -> Rank:

@@ -301,6 +301,7 @@ static inline bool waits_for_room(const struct device_shape *shape, const struct
 static void let_ask(struct core *core, struct device *device, int64_t unit_at) {
   const struct device_shape *shape = &device->shape;
   struct device_unit *unit = &device->units[unit_at];
+  if (unit->wave != NONE) return; /* a computation has it */
   int64_t before = unit->last;
   for (int64_t tried = 0; tried < unit->works[0] + unit->works[1] + unit->works[MERGED_WORK];) {
     if (waits_for_room(shape, unit)) return;
@@ -345,6 +346,11 @@ static int64_t new_device_flow(struct device *device) {
   return shape->flows_used++;
 }
 
+static void free_device_flow(struct device *device, int64_t at) {
+  device->flows[at].after = (int32_t)device->shape.free_flow;
+  device->shape.free_flow = at;
+}
+
 static int64_t new_device_work(struct device *device) {
   struct device_shape *shape = &device->shape;
   int64_t at = shape->free_work;
@@ -375,9 +381,86 @@ static void place_works(struct core *core, struct device *device, int64_t flow_a
     }
     unit->last = (int32_t)at;
     unit->works[kind_of(&device->flows[flow_at])]++;
+    unit->held += block == 0;
   }
   for (int64_t k = 0; k < least(works, shape->units); k++)
     let_ask(core, device, from * shape->units + (first + k) % shape->units);
+}
+
+/* -- computations: workgroups that have a unit to themselves --------------------------------------------------------- */
+
+/* Units that nobody holds take the next workgroups of their GPU's computations, the oldest first. */
+static void let_compute(struct core *core, struct device *device, int64_t gpu) {
+  const struct device_shape *shape = &device->shape;
+  struct device_channel_state *queue = &device->computing[gpu];
+  struct device_unit *units = device->units + gpu * shape->units;
+  while (queue->first != NONE) {
+    struct device_flow *flow = &device->flows[queue->first];
+    int64_t at = NONE, wave = (flow->lines - flow->trains) / shape->units, waves = flow->lines / shape->units;
+    for (int64_t k = 0; k < shape->units && flow->trains > 0; k++) {
+      if (units[k].held > 0 || units[k].wave != NONE) continue;
+      if (at == NONE) {
+        at = new_device_train(device);
+        device->trains[at] = (struct device_train){.work = queue->first, .phase = COMPUTES};
+      }
+      units[k].wave = (int32_t)at;
+      device->trains[at].lines++;
+      flow->trains--;
+    }
+    if (at == NONE) return;
+    int64_t took = TICK(flow->size) / waves + (wave < TICK(flow->size) % waves);
+    push_train(core, device, shape->now + took, at);
+    if (flow->trains > 0) return;
+    queue->first = flow->after;
+  }
+}
+
+/* Workgroups of a computation have ended: kernels that wait for their units begin, and others take the rest. */
+static void end_wave(struct core *core, struct device *device, int64_t at) {
+  struct device_train train = device->trains[at];
+  struct device_flow *flow = &device->flows[train.work];
+  int64_t gpu = flow->from, first = gpu * device->shape.units;
+  device->trains[at].next = (int32_t)device->shape.free_train;
+  device->shape.free_train = at;
+  flow->waiting -= train.lines;
+  if (flow->waiting == 0) {
+    int64_t end = most((device->shape.now + TICK(1) - 1) >> TICK_BITS, core->state.instant);
+    complete(core, flow->handle, flow->rep, flow->row, flow->origin, end, flow->cause);
+    device->computed[2 * gpu] += end - flow->origin;
+    device->computed[2 * gpu + 1] += flow->size;
+    free_device_flow(device, train.work);
+  }
+  for (int64_t unit = first; unit < first + device->shape.units; unit++) {
+    if (device->units[unit].wave != at) continue;
+    device->units[unit].wave = NONE;
+    let_ask(core, device, unit);
+  }
+  let_compute(core, device, gpu);
+}
+
+/* A computation has whole waves of workgroups: one on each unit, if all are free. */
+static void start_computation(struct core *core, struct device *device, const struct event *e, int64_t gpu, int64_t size) {
+  const struct device_shape *shape = &device->shape;
+  int64_t now = core->state.instant, waves = (TICK(size) + shape->workgroup - 1) / shape->workgroup;
+  int64_t at = new_device_flow(device), groups = waves * shape->units;
+  device->flows[at] = (struct device_flow){
+      .origin = now, .cause = now, .lines = groups, .trains = groups, .waiting = groups, .size = size,
+      .handle = e->handle, .rep = e->rep, .row = e->row, .after = NONE, .from = (int32_t)gpu};
+  struct device_channel_state *queue = &device->computing[gpu];
+  if (queue->first != NONE)
+    device->flows[queue->last].after = (int32_t)at;
+  else
+    queue->first = (int32_t)at;
+  queue->last = (int32_t)at;
+  let_compute(core, device, gpu);
+}
+
+/* A kernel begins, or ends: its blocks are on units in turn, which take no workgroups of computations until it ends. */
+static void hold_units(struct core *core, struct device *device, int64_t gpu, int32_t flags) {
+  int64_t units = device->shape.units, blocks = flags / DEVICE_BLOCK;
+  for (int64_t block = 0; block < blocks; block++)
+    device->units[gpu * units + block % units].held += flags & DEVICE_BEGINS ? 1 : -1;
+  if (flags & DEVICE_ENDS) let_compute(core, device, gpu);
 }
 
 /* A message starts. */
@@ -392,12 +475,18 @@ static void start_message(struct core *core, struct device *device, int64_t even
   int32_t flags = ends[FLAGS_OF_ROW];
   /* A mark, two participants on one endpoint, or what asks for data: here each line is asked for. */
   bool asks = flags >= DEVICE_BLOCK && (flags & DEVICE_GET) && size == 0;
-  if (core->path_ptr[path] == core->path_ptr[path + 1] || asks) {
+  bool is_mark = core->path_ptr[path] == core->path_ptr[path + 1], computes = is_mark && flags == DEVICE_COMPUTES;
+  if ((is_mark && (!computes || size == 0)) || asks) {
+    if (is_mark && flags >= DEVICE_BLOCK && !computes) hold_units(core, device, ends[0], flags);
     complete(core, e.handle, e.rep, e.row, now, now, e.cause);
     return;
   }
-  if (now >= MOST_TICKS >> TICK_BITS) {
+  if (now >= MOST_TICKS >> TICK_BITS || (computes && size >= MOST_TICKS >> TICK_BITS)) {
     core->state.too_late = 1;
+    return;
+  }
+  if (computes) {
+    start_computation(core, device, &e, ends[0], size);
     return;
   }
   int64_t at = new_device_flow(device), lines = most((size + shape->line - 1) / shape->line, 1);
@@ -417,11 +506,6 @@ static void start_message(struct core *core, struct device *device, int64_t even
     channel->first = (int32_t)at;
   channel->last = (int32_t)at;
   place_works(core, device, at);
-}
-
-static void free_device_flow(struct device *device, int64_t at) {
-  device->flows[at].after = (int32_t)device->shape.free_flow;
-  device->shape.free_flow = at;
 }
 
 /* All of a message has landed: it completes, and so do those behind it in its channel that waited for it. */
@@ -485,12 +569,15 @@ static void come_back(struct core *core, struct device *device, int64_t at) {
     device->units[unit].out[is_get(flow)] -= train.lines;
     device->in_flight[flow->from] -= train.bytes;
   }
-  if (work->out == 0 && work->next >= flow->trains) {
+  bool lets_go = work->out == 0 && work->next >= flow->trains;
+  if (lets_go) {
+    device->units[unit].held -= flow->flags < DEVICE_BLOCK;
     work->after = (int32_t)device->shape.free_work;
     device->shape.free_work = train.work;
     if (--flow->works == 0 && flow->channel == NONE) free_device_flow(device, flow - device->flows);
   }
   let_ask(core, device, unit);
+  if (lets_go) let_compute(core, device, unit / device->shape.units);
 }
 
 /* A train comes to the GPU that is asked: lines land there, or are read; then the answer leaves. */
@@ -536,6 +623,10 @@ static void take_back(struct core *core, struct device *device, int64_t at) {
 /* A train comes to a node: to a switch, to the GPU that is asked, or back to the one that asks. */
 static void reach_node(struct core *core, struct device *device, int64_t at) {
   struct device_train *train = &device->trains[at];
+  if (train->phase == COMPUTES) {
+    end_wave(core, device, at);
+    return;
+  }
   struct device_flow *flow = &device->flows[device->works[train->work].flow];
   bool back = train->phase == COMES_BACK;
   int64_t path = back ? flow->back : flow->there;

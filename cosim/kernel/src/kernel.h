@@ -358,6 +358,9 @@ EXPORT void spread(struct core *core, struct link_rates *rates);
  * asks for the data, and that a switch adds it up or copies it, so that another row has paid the requester's link. */
 enum device_channel { DEVICE_BLOCK = 0x100000, DEVICE_GET = 0x80000, DEVICE_MERGED = 0x40000, DEVICE_OTHER = 0x3ffff };
 
+/* Of a mark's channel: a kernel of so many blocks (times DEVICE_BLOCK) begins or ends there; or it is a computation. */
+enum device_mark { DEVICE_BEGINS = 0x80000, DEVICE_ENDS = 0x40000, DEVICE_COMPUTES = 0x7ffc0000 };
+
 /* Where requests wait in a GPU. */
 enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, DEVICE_PLACES = 4 };
 
@@ -365,7 +368,7 @@ enum device_place { AT_UNIT = 0, AT_ROUTER = 1, AT_CHANNEL = 2, AT_PORT = 3, DEV
  * for (lines in flight), and the rest (rates). */
 enum device_spent { ON_FLAGS = 0, ON_WAY = 1, ON_ROOM = 2, ON_RATES = 3, DEVICE_SPENT = 4 };
 
-enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2 };
+enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2, COMPUTES = 3 };
 
 /* Times within the model are ticks of 1/64 ps. */
 enum device_tick { TICK_BITS = 6 };
@@ -384,6 +387,7 @@ struct device_shape {
   int64_t workgroups; /* that carry a message which is no thread block's */
   int64_t fair;
   int64_t hop, memory, flag;
+  int64_t workgroup; /* ticks that a computation's workgroup has a unit, about */
   int64_t free_train, trains_used, free_work, works_used, free_flow, flows_used; /* lists, and what was ever used */
   int64_t heap_used, serial;
   int64_t chained, edge, bucket_bits; /* trains in buckets, from what time on, and how long a bucket is */
@@ -401,6 +405,8 @@ struct device_unit {
   int64_t out[2]; /* lines in flight: stored, and asked for */
   int32_t works[3]; /* of the ring: those that store, that ask, and whose lines are merged */
   int32_t last;
+  int32_t held; /* blocks of kernels, and workgroups of messages that are no block's, which are on it or wait for it */
+  int32_t wave; /* the train of the computation's workgroup that is on it, or NONE */
 };
 
 /* A workgroup's part of a message: trains `next`, next + step ... below the message's number of them. */
@@ -423,7 +429,8 @@ struct device_flow {
   int32_t pad;
 };
 
-/* Lines that a wavefront asked for at once: they go one behind the other. */
+/* Lines that a wavefront asked for at once: they go one behind the other. Or `lines` workgroups of a computation, whose
+ * message `work` is, which begin and end together. */
 struct device_train {
   int64_t head, gap; /* when the first is at the next station, and how far behind each other they are */
   int32_t work, lines, bytes, number;
@@ -451,8 +458,10 @@ struct device {
   COLUMN(int32_t, mesh_link);
   COLUMN(struct device_unit, units);
   COLUMN(int64_t, placed); /* workgroups that each GPU was given so far */
+  COLUMN(struct device_channel_state, computing); /* computations of each GPU that have workgroups to place */
   GRID(int64_t, waited); /* [GPUs, DEVICE_PLACES]: ticks that lines waited in a GPU, by place */
   GRID(int64_t, lines_at); /* and how many came there */
+  GRID(int64_t, computed); /* [GPUs, 2]: ps that computations took, and would take alone */
   GRID(int64_t, spent); /* [GPUs, DEVICE_SPENT]: ticks of the messages that each GPU stored or asked for */
   COLUMN(int64_t, link_waited); /* ticks that lines waited at each link */
   COLUMN(int64_t, link_lines);

@@ -21,6 +21,14 @@ a channel. Each serves one line after the other at its rate; consecutive lines o
 the other, and are one event at each node that they come to. That is exact as long as no others come
 between them; where some do, these wait for the whole of what came before them, up to ``unroll`` lines.
 
+Answers go back as their requests came.
+
+Computations share units with kernels where ``workgroup_time`` says for how long a workgroup of one has a unit
+to itself: it has whole waves, of one workgroup on each unit, and together they take its time. A kernel's
+blocks have their units from its rank's arrival, or the end of the workgroup that is there, until its rank's
+end. Other messages' workgroups have theirs until all is answered. What is left goes to computations, the
+oldest first.
+
 Messages whose channels say so are a thread block's (:mod:`cosim.pattern.mscclpp`): one workgroup, on the
 unit of the block's number. Others are carried by ``workgroups`` of them.
 
@@ -28,7 +36,7 @@ A message completes when its last line is in the memory of its destination. Wher
 (rows marked as merged), each link carries lines once: the request's own link is left out for all but one row.
 
 Not modelled: caches and their hits, virtual addresses, bank conflicts and refresh of memories, back-pressure
-(queues are unbounded), computations that use units, a switch's own buffers, link errors and changes of links.
+(queues are unbounded), a switch's own buffers, link errors and changes of links.
 
 Source: the generic GPU and its words follow ASTRA-sim 3.0 (arXiv 2606.10440), which came without code.
 """

@@ -12,7 +12,7 @@ from cosim.kernel import Columns, kernel, record
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.core import ChannelNumbers
 from cosim.network.device.gpus import DeviceGpu
-from cosim.network.flows import F64, I32
+from cosim.network.flows import F64, I32, I64
 from cosim.network.simulator import Capabilities, NetworkStatistics
 from cosim.topology.graph import Topology
 
@@ -26,8 +26,8 @@ _PLACES = "unit", "router", "channel", "port"
 _SPENT = "flag", "way", "room", "rate"
 """In the order of ``enum device_spent``."""
 _WRITTEN = (
-    "stations", "links", "units", "placed", "waited", "lines_at", "spent", "link_waited", "link_lines",
-    "in_flight", "most_in_flight", "buckets",
+    "stations", "links", "units", "placed", "computing", "computed", "waited", "lines_at", "spent",
+    "link_waited", "link_lines", "in_flight", "most_in_flight", "buckets",
 )  # fmt: skip
 
 
@@ -63,6 +63,17 @@ def mesh_ways(rows: int, columns: int) -> tuple[I32, I32, int]:
     return np.array(ptr, np.int32), np.array(links, np.int32), len(number)
 
 
+def reverses(topology: Topology) -> I32 | None:
+    """int32[L]: the link that goes the other way; None: some has none."""
+    src, dst = topology.link_src, topology.link_dst
+    there, back = np.lexsort((dst, src)), np.lexsort((src, dst))
+    if (src[there] != dst[back]).any() or (dst[there] != src[back]).any():
+        return None
+    found = np.empty(topology.num_links, np.int32)
+    found[there] = back
+    return found
+
+
 class DeviceNetwork(CompiledNetwork):
     """The model of the package's text."""
 
@@ -76,7 +87,8 @@ class DeviceNetwork(CompiledNetwork):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: switches neither ask nor store."""
-        return replace(super().describe(), switch_ends=False)
+        computes = self._settings.workgroup_time is not None
+        return replace(super().describe(), switch_ends=False, computations=computes)
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         del seed
@@ -87,8 +99,10 @@ class DeviceNetwork(CompiledNetwork):
         links["line"] = ticks_of(s.granularity, topology.link_rate_bps)
         links["control"] = ticks_of(s.control, topology.link_rate_bps)
         units = np.zeros(gpus * gpu.units, record("device_unit"))
-        units["last"] = kernel.NONE
+        units["last"] = units["wave"] = kernel.NONE
+        computing = np.full(2 * gpus, kernel.NONE, np.int32).view(record("device_channel_state"))
         self._numbers = ChannelNumbers()
+        self._reverse = reverses(topology)
         self._device = DeviceState(
             stations=np.tile(one, gpus),
             links=links,
@@ -97,8 +111,10 @@ class DeviceNetwork(CompiledNetwork):
             mesh_link=mesh_link,
             units=units,
             placed=np.zeros(gpus, np.int64),
+            computing=computing,
             waited=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
             lines_at=np.zeros((gpus, kernel.DEVICE_PLACES), np.int64),
+            computed=np.zeros((gpus, 2), np.int64),
             spent=np.zeros((gpus, kernel.DEVICE_SPENT), np.int64),
             link_waited=np.zeros(topology.num_links, np.int64),
             link_lines=np.zeros(topology.num_links, np.int64),
@@ -115,7 +131,8 @@ class DeviceNetwork(CompiledNetwork):
             "control": s.control, "unroll": s.unroll, "outstanding": s.in_flight, "window": s.window,
             "workgroups": s.workgroups or gpu.units, "fair": s.arbitration == "fair",
             "hop": gpu.hop_latency * _TICKS, "memory": gpu.memory_latency * _TICKS,
-            "flag": gpu.flag_latency * _TICKS, "bucket_bits": self._bucket_bits(links),
+            "flag": gpu.flag_latency * _TICKS, "workgroup": (s.workgroup_time or 0) * _TICKS,
+            "bucket_bits": self._bucket_bits(links),
             "free_train": kernel.NONE, "free_work": kernel.NONE, "free_flow": kernel.NONE,
         }.items():  # fmt: skip
             shape[field] = value
@@ -148,7 +165,7 @@ class DeviceNetwork(CompiledNetwork):
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         rows, device = first + len(src), self._device
         numbers = self._numbers.number(job, src, dst, channel)
-        back = self._append_paths(*self._topology.paths(dst, src, channel))
+        back = self._append_paths(*self._ways_back(first, src, dst, channel))
         used = self._ptr_used
         device.lengthen("path_back", used)[first:rows] = np.arange(back, back + len(src))
         of_block = channel >= kernel.DEVICE_BLOCK
@@ -159,6 +176,15 @@ class DeviceNetwork(CompiledNetwork):
         old = len(device.channels)
         channels = device.lengthen("channels", len(self._numbers))
         channels["first"][old:] = channels["last"][old:] = kernel.NONE
+
+    def _ways_back(self, first: int, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+        """Paths of answers: as their requests came, where every link has one in the other direction."""
+        if self._reverse is None:
+            return self._topology.paths(dst, src, channel)
+        core = self.core
+        ptr = core.path_ptr[first : first + len(src) + 1]
+        mirrored = np.repeat(ptr[:-1] + ptr[1:] - 1, np.diff(ptr)) - np.arange(ptr[0], ptr[-1])
+        return ptr - ptr[0], self._reverse[core.path_link[mirrored]]
 
     def _copy_model(self) -> dict[str, Any]:
         device, shape = self._device, self._device.shape[0]
@@ -191,6 +217,7 @@ class DeviceNetwork(CompiledNetwork):
         that it had in flight stand at the first link that leaves it. There is what the time of messages went
         to which it stored or asked for, in sum: ``spent_flag_ps`` (messages without bytes), ``spent_way_ps``
         (latencies), ``spent_room_ps`` (until its last line could be asked for), ``spent_rate_ps`` (the rest).
+        ``computed_ps`` and ``computed_alone_ps``: what its computations took, and would take without others.
         """
         device, topology = self._device, self._topology
         extra: dict[str, F64] = {
@@ -206,6 +233,7 @@ class DeviceNetwork(CompiledNetwork):
             by_gpu[f"{name}_lines"] = device.lines_at[:, place]
         for cause, name in enumerate(_SPENT):
             by_gpu[f"spent_{name}_ps"] = device.spent[:, cause] / _TICKS
+        by_gpu["computed_ps"], by_gpu["computed_alone_ps"] = device.computed.T
         for name, values in by_gpu.items():
             extra[name] = np.zeros(topology.num_links)
             extra[name][links] = values[gpus]

@@ -11,7 +11,7 @@ from cosim.errors import TopologyError
 from cosim.network.contract import NetworkSpec
 from cosim.network.device.gpus import GPUS, DeviceGpu, DeviceGpuName
 from cosim.network.simulator import NetworkSimulator
-from cosim.spec import SizeBytes
+from cosim.spec import SizeBytes, TimePs
 from cosim.topology.graph import Topology
 
 MOST_STATIONS = 1 << 22
@@ -38,6 +38,11 @@ class DeviceSpec(NetworkSpec):
         None, ge=1, le=1 << 20, description="lines of a unit in flight; omitted: the GPU's"
     )
     wavefronts: int | None = Field(None, ge=1, le=1024, description="of a workgroup; omitted: the GPU's")
+    workgroup_time: TimePs | None = Field(
+        None,
+        ge=1_000_000,
+        description="a computation's workgroup has a unit to itself so long; omitted: none takes units",
+    )
     arbitration: Literal["fair", "fcfs"] = Field(
         "fair", description="data and requests without share stations by turns, or first come, first served"
     )

@@ -7,7 +7,8 @@ reductions, which take what the section's ``reduction_rate`` says (none where a 
 
 A block's stores go on behind it; a signal that isn't relaxed waits for those before it, and so does the end.
 Where a step loads and stores, each thread stores what it loaded before it loads again: up to 16 turns of that
-are rows. A kernel begins, for those who load from it, when its rank has come.
+are rows. A kernel begins, for those who load from it, when its rank has come. It has its units until the
+rank's end: both marks say how many blocks it has.
 
 The device network asks for each line, so that the row that asks takes no time there; to networks of message
 size it is a message. They don't know that a switch adds up or copies: each GPU's part is a message of its
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+
+import numpy as np
 
 from cosim.kernel import kernel
 from cosim.pattern.assemble import COMPLETION, START
@@ -93,7 +96,9 @@ class _PlanMessages:
             last[event.gpu] |= self.done[number] | self.stored[event.thread]
         delay = self.costs.endpoint_delay_ps + exit_delay_ps
         ends = [self.rows.least(each) for each in last]
-        return self.rows.template(plan.name, plan.collective, size_bytes, ends, delay)
+        blocks = kernel.DEVICE_BLOCK * np.array([len(gpu.blocks) for gpu in plan.gpus])
+        marks = blocks | kernel.DEVICE_BEGINS, blocks | kernel.DEVICE_ENDS
+        return self.rows.template(plan.name, plan.collective, size_bytes, ends, delay, marks)
 
     def _take(self, number: int) -> None:
         event = self.order.events[number]

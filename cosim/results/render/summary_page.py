@@ -322,6 +322,11 @@ def render_line_waits(waits: LineWaits) -> list[str]:
         f"lines: {waits.lines:,} over links; a line waits at {where}, {worst}; "
         f"at most {most} of a GPU in flight",
         f"messages of lines spend {spent}",
+        *(
+            []
+            if waits.computed is None
+            else [f"computations take {waits.computed:.3g} times what they take with all units"]
+        ),
     ]
 
 
