@@ -51,6 +51,10 @@ def search(
     from cosim.files.located_yaml import parse_value
     from cosim.results.render.terminal import show_page
 
+    if report is not None:
+        from cosim.cli.report import keep_page
+
+        keep_page(report)
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = searching(
             design,

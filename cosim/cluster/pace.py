@@ -59,7 +59,7 @@ class Stragglers(Spec):
 
 @dataclass(frozen=True, slots=True)
 class SlowRanks:
-    """Stragglers, worked out: parts per million of a computation's time."""
+    """Stragglers, computed: parts per million of a computation's time."""
 
     ranks: frozenset[int]
     millionths: int

@@ -126,7 +126,7 @@ def replay(
 
 
 class Replay:
-    """One run. ``environment`` is a SimPy environment: processes of one's own may join it before ``run``."""
+    """One run. ``environment`` is a SimPy environment: processes of your own may join it before ``run``."""
 
     def __init__(
         self,

@@ -414,10 +414,7 @@ def from_document(
 ) -> Scenario:
     """A scenario from located YAML; ``name`` is used where it has none of its own."""
     check_document(document, base)
-    if isinstance(changes, Mapping):
-        settings.apply_values(document, changes)
-    else:
-        settings.apply_texts(document, changes)
+    settings.apply(document, changes)
     document.tell_comment()
     return _validate(document, base, name)
 
@@ -426,7 +423,7 @@ def _validate(document: located_yaml.Document, base: Path, name: str) -> Scenari
     value = {} if document.value is None else document.value
     if isinstance(value, dict) and "axes" in value:
         raise ScenarioError(
-            "this is a sweep, not a scenario: cosim.run and cosim.Sweep.load take it",
+            "this is a sweep, not a scenario: `cosim run` and cosim.sweep take it",
             location=document.locate(("axes",)),
         )
     try:

@@ -110,7 +110,7 @@ def _communicator(logged: LoggedCommunicator, nccl: Nccl, shape: HostShape) -> L
 def traffic_of_model(name: str, settings: Iterable[str] = ()) -> TrafficCapture:
     """The traffic of four iterations of a catalogue's model: data parallel on 8 A100s, a batch of 64.
 
-    They hang on two leaves, 100 Gbps each. ``settings`` change that, as in ``jobs[0].workload.batch=128``.
+    They are below two leaves, 100 Gbps each. ``settings`` change that: ``jobs[0].workload.batch=128``.
 
     Raises
     ------

@@ -106,7 +106,7 @@ class CompiledNetwork(NetworkSimulator):
         state["bin_bits"] = _FIRST_BIN_BITS
         self._reported = Reported()
         # By table, endpoints, channel and job: an iteration binds what the one before did, and finds no paths
-        # anew.
+        # again.
         self._bindings: dict[tuple[int, bytes, int, int], int] = {}
         self._ptr_used = 0
         self._link_used = 0
@@ -217,7 +217,7 @@ class CompiledNetwork(NetworkSimulator):
         """Tell the model about rows that got a path, the first of them at ``path_ptr[first]``."""
 
     def bind(self, table: FlowTable, endpoints: I32, job: int, channel: int = 0) -> tuple[int, int]:
-        """(Number of a table, where its rows on these endpoints find their links): worked out once.
+        """(Number of a table, where its rows on these endpoints find their links): computed once.
 
         Raises
         ------

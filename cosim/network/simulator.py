@@ -76,7 +76,7 @@ class Advance(NamedTuple):
 @dataclass(frozen=True)
 class BalancingUse:
     """What a load balancer did: how often a connection chose, and how often that changed a path it had;
-    ``paths`` that a pair of endpoints had to choose from, in the mean, and how many of them it ``used``.
+    ``paths`` that a pair of endpoints had to choose from, on average, and how many of them it ``used``.
     """
 
     balancer: str

@@ -94,7 +94,7 @@ class LiveLinks:
         return self.replay.now_ps
 
     def statistics(self) -> NetworkStatistics:
-        """The counters of all links, worked out once an instant."""
+        """The counters of all links, computed once an instant."""
         self.begin()
         now = self.now_ps
         if self._statistics is None or self._statistics[0] != now:
@@ -193,7 +193,7 @@ class LiveLinks:
         now = self.now_ps
         known = [one for one in self._heard if one[0] <= now][-1:]
         self._heard = known + [one for one in self._heard if one[0] > now]
-        # What is to be heard later was told with other links to avoid: told anew, the last word counts.
+        # What is to be heard later was told with other links to avoid: told again, the last word counts.
         self.replay.network.change([self._route_change(max(one[0], now), one[1]) for one in self._heard])
 
     def _route_change(self, time_ps: int, dead: frozenset[int]) -> RouteChange:

@@ -1,6 +1,6 @@
 """Kind ``profile``: a profiled training iteration, timed on a GPU of the catalogue, as a workload.
 
-The profile says what is computed; how long that takes is worked out here, so that another ``gpu`` needs no
+The profile says what is computed; how long that takes is computed here, so that another ``gpu`` needs no
 other profile. Kernels run one by one as PyTorch issues them; nothing is fused that the script doesn't fuse.
 """
 

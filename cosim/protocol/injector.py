@@ -173,7 +173,7 @@ class Injector:
         rows["handle"][slots], rows["index"][slots] = handle, index
         rows["reaction"][slots], rows["start"][slots] = columns["reaction_delay_ps"], columns["start_ps"]
         self.open_flows += count
-        # Until the answer says anew: the server grants room again as flows complete.
+        # Until the answer says again: the server grants room again as flows complete.
         self.credit -= count
         return FlatFlows(first, count, columns)
 

@@ -85,7 +85,7 @@ class Comparison(StudyResult):
     rows
         Every quantity of both.
     faster
-        Jobs whose computation was worked out in both: the probability that a's iteration takes less time, by
+        Jobs whose computation was computed in both: the probability that a's iteration takes less time, by
         the compute models' errors.
     said
         The same in words, one sentence first.

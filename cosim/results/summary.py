@@ -123,7 +123,7 @@ class JobSummary:
         What came of the whole training with its failures; None where nothing was said of one.
     error
         The compute model's relative error of an iteration time, one sigma: common to jobs of its GPU, and
-        this job's own; None: computation wasn't worked out.
+        this job's own; None: computation wasn't computed.
     interval_ps
         The mean iteration's 80 % interval.
     work
@@ -532,8 +532,8 @@ def _own_warnings(records: Records) -> list[str]:
     found = [f"stopped early: {records.interrupted}"] if records.interrupted else []
     if records.recorded is not None:
         found += [
-            f"job {job.name}: where time went is said of the {len(kept)} of {len(job.endpoints)} ranks whose "
-            "operations are recorded; stragglers and overlap are not looked for"
+            f"job {job.name}: where time went is known of the {len(kept)} of {len(job.endpoints)} ranks "
+            "whose operations are recorded; stragglers and overlap are not looked for"
             for job, kept in zip(records.jobs, records.recorded, strict=True)
             if len(kept) < len(job.endpoints)
         ]

@@ -114,7 +114,7 @@ class _Drawer:
         return there[int(self._random.choice(len(there), p=weights / weights.sum()))]
 
     def _more(self, wanted: float, level: int) -> set[int]:
-        """Others of the last computations that lie lower: as many as are wanted, in the mean."""
+        """Others of the last computations that lie lower: as many as are wanted, on average."""
         count = int(wanted) + int(self._random.random() < wanted % 1) if wanted > 0 else 0
         first = max(len(self._kinds) - _NEAR, 0)
         if not count or first == len(self._kinds):

@@ -145,7 +145,7 @@ class Topology:
     hosts: HostShape | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what times can't be worked out with."""
+        """Refuse what times can't be computed with."""
         self._check_columns()
         latency, rate = self.link_latency_ps, self.link_rate_bps
         good = (latency >= 0) & (latency <= MOST_LATENCY_PS) & (rate > 0) & np.isfinite(rate)

@@ -1,7 +1,7 @@
 """Routings by tables: cheapest paths over any directed graph: the first, or by hash or destination.
 
 Cost is hops, unless the builder gave links other costs. Distances are found per destination, when a
-destination is first asked for; endpoints that hang on one switch share the table of that switch.
+destination is first asked for; endpoints that are linked to one switch share the table of that switch.
 An endpoint with several equally good NICs has one for each channel, whatever switches go by, and the goal's
 NIC goes with it.
 Routing is static: paths do not react to load, and (source, destination, channel) always has the same one.

@@ -233,7 +233,7 @@ class _SystemReader:
                 self._net(child, name)
 
     def _pci_rate(self, element: Element) -> float:
-        """bit/s of the link from a device to what it hangs on."""
+        """bit/s of the link from a device to what it is linked to."""
         text = element.text("link_speed", "").strip()
         found = re.match(r"([0-9]{1,3}(?:\.[0-9])?) GT/s", text)
         if not text:

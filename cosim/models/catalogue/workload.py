@@ -129,7 +129,7 @@ class ModelWorkload(TrainedWorkload):
     )
     packed: PositiveInt | None = Field(
         None,
-        description="sequences are packed of documents of so many tokens in the mean, which don't see each"
+        description="sequences are packed of documents of so many tokens on average, which don't see each"
         " other; omitted: whole",
     )
     tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")

@@ -17,9 +17,9 @@ way.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until
 a link there begins to queue, which changes no result: what it has sent follows from the time since it has
-its rate, not from a sum over rounds. So does one that begins anew after such a rest, with a window that can't
-limit it; one that falls idle and has nothing left to tell its control ends its round there. Where growth is
-scaled by what all of a coflow have sent (MLTCP), none rests: others would hear of it late.
+its rate, not from a sum over rounds. So does one that begins again after such a rest, with a window that
+can't limit it; one that falls idle and has nothing left to tell its control ends its round there. Where
+growth is scaled by what all of a coflow have sent (MLTCP), none rests: others would hear of it late.
 
 A connection's bytes go by one *subflow* (path), or by several with a part each, as a load balancer says
 (``choosing``), under one control: round trip, marks, losses and telemetry that it is shown are means over

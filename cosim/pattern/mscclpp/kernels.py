@@ -1,6 +1,6 @@
 """Kernels that are known, as plans: by multicast, by stores, by loads, by packets.
 
-Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), read and written anew:
+Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), read and written again:
 
 ``oneshot_multicast``
     Each GPU loads all of the sum through the switch, which adds up (multimem.ld_reduce).

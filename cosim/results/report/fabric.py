@@ -147,7 +147,7 @@ def _boxes(tier: I64, src: I64, dst: I64, *, grid: bool) -> I64:
 
 
 def _in_rows(tier: I64, pairs: I64) -> tuple[F64, F64]:
-    """Tiers from the lowest up; each row spread evenly, in the order of what it hangs on."""
+    """Tiers from the lowest up; each row spread evenly, in the order of what it is linked to."""
     count = len(tier)
     x, y = np.zeros(count), np.zeros(count)
     levels = np.unique(tier).tolist()
