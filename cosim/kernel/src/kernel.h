@@ -374,7 +374,7 @@ enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2, COMPUTES = 3
 enum device_tick { TICK_BITS = 6 };
 
 /* Events that come later wait in buckets, which come around again. */
-enum device_bucket { DEVICE_BUCKETS = 0x4000 };
+enum device_bucket { DEVICE_BUCKETS = 0x10000 };
 
 /* What each GPU is, and how it is used. Latencies are ticks. */
 struct device_shape {

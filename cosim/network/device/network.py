@@ -138,9 +138,9 @@ class DeviceNetwork(CompiledNetwork):
             shape[field] = value
 
     def _bucket_bits(self, links: NDArray[Any]) -> int:
-        """Some lines of the slowest link to a bucket; all buckets are longer than the latencies of a way."""
+        """A line of the slowest link to a bucket; all buckets are longer than the latencies of a way."""
         latency: int = int(self._topology.link_latency_ps.max(initial=0)) * _TICKS
-        least = max(4 * int(links["line"].max(initial=0)), 4 * latency // int(kernel.DEVICE_BUCKETS))
+        least = max(int(links["line"].max(initial=0)), 4 * latency // int(kernel.DEVICE_BUCKETS))
         return min(58, least.bit_length())
 
     def _stations(self, gpu: DeviceGpu, mesh: int) -> NDArray[Any]:
