@@ -49,6 +49,7 @@ class ServerConfig:
             pb.FEATURE_ECMP,
             pb.FEATURE_CANCEL,
             pb.FEATURE_WALL_BUDGET,
+            pb.FEATURE_SOCKET,
         ]
         claims = {pb.FEATURE_PEEK: there.peek, pb.FEATURE_QUEUES: there.queues, pb.FEATURE_RATES: there.rates}
         features += [feature for feature, claimed in claims.items() if claimed]
