@@ -78,6 +78,11 @@ class Connection:
         self._listener: frames.Listener | None = None
         self._frames: frames.Frames | None = None
 
+    @property
+    def has_socket(self) -> bool:
+        """Whether messages go over a socket beside the stream."""
+        return self._frames is not None
+
     def describe(
         self, timeout_s: float | None = None, is_gone: Callable[[], bool] = lambda: False
     ) -> pb.DescribeResponse:
@@ -170,10 +175,12 @@ class Connection:
             self._overdue = True
             self._call.cancel()
             raise self._late(limit) from None
+        except OverloadError as error:
+            raise OverloadError(f"{self.name}: {error.message}") from None
         if isinstance(answer, bytes):
             if self._listener is not None and self._frames is None:
                 # A server that was told the name has connected before its first answer, or won't.
-                self._listener.accept(MAX_MESSAGE_BYTES + 65536)
+                self._listener.accept(MAX_MESSAGE_BYTES)
                 self._frames = self._listener.frames
             return answer
         self._answers.put(answer)  # whoever asks again is told the same

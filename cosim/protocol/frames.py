@@ -1,9 +1,10 @@
 """A session's messages over a Unix socket, where both sides run on one machine, as one user.
 
-A message over a stream of gRPC wakes several threads on each side. So a client listens on a socket and tells
-its name with the call; a server that can reach it connects, and what follows ``Open`` goes there and back: the
-same messages, each behind its length (u32, little-endian). The stream stays, for ``Cancel``, ``Close``, errors
-and pings: it tells of a peer that is gone or frozen. Where nobody connects everything goes over the stream.
+A message over a stream of gRPC wakes several threads on each side. So a client listens on a socket and
+tells its name with the call. A server that can reach it connects, and what follows ``Open`` goes there and
+back: the same messages, each behind its length (u32, little-endian). The stream stays, for ``Cancel``,
+``Close``, errors and pings: it tells of a peer that is gone or frozen. Where nobody connects everything goes
+over the stream.
 
 The name is an abstract one (``unix(7)``): it has no file that a process which is killed could leave behind.
 Whoever else may reach it is told apart by the kernel, which says whose process the other side is.
@@ -27,6 +28,7 @@ _NAME = re.compile(r"cosim-[0-9a-f]{32}")
 _CREDENTIALS = struct.Struct("iII")  # of the process, the user and the group
 _LENGTH = struct.Struct("<I")
 _PIECE = 1 << 18
+_ROOM = 1 << 16  # a little more than is agreed is taken, so that whose message it is can refuse it by name
 
 
 class Frames:
@@ -34,7 +36,7 @@ class Frames:
 
     def __init__(self, connected: socket.socket, most: int) -> None:
         self._socket = connected
-        self._most = most
+        self._most = most + _ROOM
         self._read = bytearray()
 
     def send(self, message: bytes) -> None:
@@ -85,7 +87,6 @@ class Frames:
         self._socket.close()
 
 
-
 class Listener:
     """Where the server of one session may connect. ``name`` is what it is told; ``frames`` the connection,
     None before :meth:`accept`, and where nobody connected.
@@ -111,14 +112,19 @@ class Listener:
             self.frames.end()
 
 
+def can_connect() -> bool:
+    """Whether there are abstract sockets here."""
+    return sys.platform == "linux"
+
+
 def listen() -> Listener | None:
     """A listener; None where there are no abstract sockets."""
-    return Listener() if sys.platform == "linux" else None
+    return Listener() if can_connect() else None
 
 
 def connect(name: str, most: int) -> Frames | None:
     """Connect to a listener; None where it can't be reached, or is another user's."""
-    if sys.platform != "linux" or not _NAME.fullmatch(name):
+    if not can_connect() or not _NAME.fullmatch(name):
         return None
     connected = socket.socket(socket.AF_UNIX)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from cosim.errors import LaunchError
+from cosim.errors import CosimError, LaunchError
 from cosim.protocol import frames
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.refusal import Refusal, refusal_of, to_status
@@ -138,7 +138,7 @@ class Server:
         session = self._make_session(self._served)
         queue: SimpleQueue[pb.SessionRequest | None] = SimpleQueue()
         named = dict(context.invocation_metadata()).get(frames.METADATA, "")
-        beside = frames.connect(str(named), self._served.max_message_bytes + 65536)
+        beside = session.connect(str(named))
         reader = threading.Thread(target=_read, args=(requests, session, queue, beside), daemon=True)
         reader.start()
         try:
@@ -149,7 +149,7 @@ class Server:
                         beside.send(answer.SerializeToString())
         except Refusal as refusal:
             context.abort_with_status(to_status(refusal))
-        except (OSError, RuntimeError, AssertionError) as error:
+        except (CosimError, OSError, RuntimeError, AssertionError) as error:
             context.abort_with_status(to_status(refusal_of(error)))
         finally:
             if beside is not None:
