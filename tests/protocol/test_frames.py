@@ -67,7 +67,8 @@ def _unreachable(_: socket.socket, __: str) -> None:
 
 
 def test_another_users_process_is_not_talked_to(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames.os, "geteuid", lambda own=os.geteuid(): own + 1)
+    own = os.geteuid()
+    monkeypatch.setattr(frames.os, "geteuid", lambda: own + 1)
     assert ways(connect(serve().address), monkeypatch) == (run().digest, False)
 
 

@@ -1,12 +1,13 @@
 """The way to a server and back: an echo network in a process of its own, and round trips of a run.
 
-``python -m tests.lab.benchmarks.cosim echo``. A round trip is told as it was waited for (the median), and as the
-processor seconds of both sides, which other work on the machine changes less.
+``python -m tests.lab.benchmarks.cosim echo``. A round trip is told as it was waited for (the median), and as
+the processor seconds of both sides, which other work on the machine changes less.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -95,9 +96,8 @@ topology: {{kind: leaf_spine, leaves: 2, spines: 2, endpoints_per_leaf: 4, rate:
 network: {network}
 release: engine
 """
-SERVED = (
-    f"{{command: [{sys.executable}, -c, 'from cosim.cli import main; main()', serve, --network, fair_share]}}"
-)
+COMMAND = (sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--network", "fair_share")
+SERVED = f"{{command: {json.dumps(COMMAND)}}}"
 ALONE, TRIPS = 300, 3000  # transfers before the clock is looked at, and while it is
 
 
@@ -137,7 +137,7 @@ def _transfers(network: str) -> tuple[list[float], list[float], str]:
 
 
 def decisions() -> Iterator[str]:
-    """What one transfer costs that a process waits for: SimPy, engine, the way there and back, and the server."""
+    """What a transfer costs that a process waits for: SimPy, engine, the way there and back, and server."""
     yield "a process of SimPy waits for each transfer; released by the engine"
     for what, network in (
         ("fair_share in this process", "fair_share"),
@@ -186,11 +186,10 @@ collectives: {endpoint_delay: 20us}
 def lookahead() -> Iterator[str]:
     """Round trips of one run: dependents released by the network, by the engine, and without lookahead."""
     yield "all-to-all and all-reduce at once, 2 x 8 ranks, 16 MB, 20 us between messages; fair_share served"
-    command = [sys.executable, "-c", "from cosim.cli import main; main()", "serve", "--network", "fair_share"]
     for release, blind in (("network", False), ("engine", False), ("engine", True)):
         scenario = loads(SCENARIO, {"release": release})
         inside = simulate(scenario, build(scenario))
-        network = launch(command)
+        network = launch(COMMAND)
         network.describe()  # starts it
         began = time.perf_counter()
         seen = Blind(network) if blind else network
