@@ -165,15 +165,13 @@ class RemoteNetwork(NetworkSimulator):
         )
         answers = self._session.advance(parts)
         last = self.last = answers[-1]
-        columns = [(a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps) for a in answers]
-        done = injector.finish(
-            horizon,
-            last.granted_ps,
-            *(
-                np.concatenate([array(column, np.int64) for column in parts])
-                for parts in zip(*columns, strict=True)
-            ),
-        )
+        columns = [
+            [array(column, np.int64) for column in (a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps)]
+            for a in answers
+        ]
+        if len(columns) > 1:
+            columns = [[np.concatenate(parts) for parts in zip(*columns, strict=True)]]
+        done = injector.finish(horizon, last.granted_ps, *columns[0])
         if self._session.is_live or last.HasField("digest"):
             injector.check_digest(Digest(last.digest.a, last.digest.b))
         if self._told is not None:
