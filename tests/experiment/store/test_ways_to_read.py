@@ -148,10 +148,14 @@ def write(folder: Path, way: tuple[str, str], number: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAYS", "")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _left_open() -> Iterator[None]:
     yield
-    gc.collect()  # what they left open is theirs, and not the next test's
+    gc.collect()  # what they left open is theirs, and not the next file's
 
 
 def milliseconds(folder: Path, *, store: bool = True) -> int:
