@@ -33,7 +33,7 @@ _CUT_TREES = 1000
 _SHOWN = 3
 
 _LINE = re.compile(r"(?:([^\s:<>\]]{1,255}):(\d+):(\d+) )?\[(\d{1,9})\] NCCL INFO ")
-_VERSION = re.compile(r"NCCL version (\d+(?:\.\d+)+)")
+_VERSION = re.compile(r"NCCL version (\d{1,9}(?:\.\d{1,9}){1,3})")
 _RANK = re.compile(r"comm (?:0x)?[0-9a-f]+ rank (\d{1,9}) n[rR]anks (\d{1,9})\b(.*)")
 _ORDER = re.compile(r"Channel (\d{1,9})/(\d{1,9}) :((?: +\d{1,9})+)\s*(\.*)$")
 _RING = re.compile(r"Ring (\d{1,9}) : (-?\d{1,9}) -> (\d{1,9}) -> (-?\d{1,9})\s*$")
