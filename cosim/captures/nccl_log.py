@@ -32,14 +32,14 @@ _CUT_TREES = 1000
 """A line of trees that is about so long is cut."""
 _SHOWN = 3
 
-_LINE = re.compile(r"(?:([^\s:<>\]]+):(\d+):(\d+) )?\[(\d+)\] NCCL INFO ")
-_VERSION = re.compile(r"NCCL version (\d+(?:\.\d+)+)")
-_RANK = re.compile(r"comm (?:0x)?[0-9a-f]+ rank (\d+) n[rR]anks (\d+)\b(.*)")
-_ORDER = re.compile(r"Channel (\d+)/(\d+) :((?: +\d+)+)\s*(\.*)$")
-_RING = re.compile(r"Ring (\d+) : (-?\d+) -> (\d+) -> (-?\d+)\s*$")
-_TREE = re.compile(r" \[(\d+)\] (-?\d+(?:/-?\d+)*)->(\d+)->(-?\d+(?:/-?\d+)*)")
+_LINE = re.compile(r"(?:([^\s:<>\]]{1,255}):(\d+):(\d+) )?\[(\d{1,9})\] NCCL INFO ")
+_VERSION = re.compile(r"NCCL version (\d{1,9}(?:\.\d{1,9}){1,3})")
+_RANK = re.compile(r"comm (?:0x)?[0-9a-f]+ rank (\d{1,9}) n[rR]anks (\d{1,9})\b(.*)")
+_ORDER = re.compile(r"Channel (\d{1,9})/(\d{1,9}) :((?: +\d{1,9})+)\s*(\.*)$")
+_RING = re.compile(r"Ring (\d{1,9}) : (-?\d{1,9}) -> (\d{1,9}) -> (-?\d{1,9})\s*$")
+_TREE = re.compile(r" \[(\d{1,9})\] (-?\d{1,9}(?:/-?\d{1,9})*)->(\d{1,9})->(-?\d{1,9}(?:/-?\d{1,9})*)")
 _WAY = re.compile(
-    r"(?:Channel|Ring) (\d+)(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? "
+    r"(?:Channel|Ring) (\d{1,9})(?:/\d+)? : (\d{1,9})(?:\[\w+\])? -> (\d{1,9})(?:\[\w+\])? "
     r"(?:\[(send|receive)\] )?via (\S.*)"
 )
 
@@ -108,9 +108,10 @@ def read_nccl_log(path: Path, files: Sequence[Path] | None = None) -> TrafficCap
         )
     found = _communicators(parts, log.version)
     ranks = sum(len(one.hosts) for one in found)
+    version = f"NCCL {log.version}" if log.version else "NCCL"
     notes = [
-        f"{log.lines:,} lines of NCCL's{f' {log.version}' if log.version else ''} in {len(files)} files, "
-        f"{len(found)} communicators, {ranks:,} ranks of them"
+        f"{log.lines:,} lines of {version}; files: {len(files)}, communicators: {len(found)}, "
+        f"ranks that logged: {ranks:,}"
     ]
     notes += [
         f"{one.name}: lines contradict each other: {'; '.join(one.contradictions[:_SHOWN])}"
@@ -190,7 +191,7 @@ class _Log:
             return
         part = self._part(who, lambda one: "START" in rest or one.num_ranks not in (0, num_ranks))
         part.rank, part.num_ranks = rank, num_ranks
-        nodes = re.search(r"nNodes (\d+)", rest)
+        nodes = re.search(r"nNodes (\d{1,9})", rest)
         part.nodes = int(nodes[1]) if nodes else part.nodes
         comm_id = re.search(r"commId (0x[0-9a-f]+)", rest)
         part.comm_id = comm_id[1] if comm_id else part.comm_id

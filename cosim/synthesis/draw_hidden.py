@@ -73,7 +73,9 @@ class _Drawer:
             [self._hidden.talks[one].waited == level + 1 for one in there]
             for level, there in enumerate(told, start)
         ]
-        load = [*map(sum, waited)]  # a level that nothing on the next one waits for would end the chain
+        # A level whose communications nothing waits for one level on would end the chain; those without any
+        # communication come first.
+        load = [2 * sum(there) + len(there) for there in waited]
         for own in sorted(streams.values(), key=lambda own: -sum(count for _, count in own)):
             kinds, left = [kind for kind, _ in own], np.array([count for _, count in own])
             for level in _levels(int(left.sum()), load):

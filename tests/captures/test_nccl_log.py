@@ -200,6 +200,8 @@ def test_what_cannot_be_read_or_compared_is_told(tmp_path: Path) -> None:
     alone = {"topology": ring, "network": "fair_share", "jobs": [job]}
     with pytest.raises(InputError, match="no hosts with several GPUs"):
         rings_of(Scenario.model_validate(alone), logged)
+    with pytest.raises(InputError, match="communicator of 32 ranks, and the topology 16 GPUs"):
+        rings_of(hosts(2), logged)
     with pytest.raises(InputError, match="not by NCCL's rings"):
         rings_of(hosts(4, collectives={"all_reduce": "ring"}), logged)
 
