@@ -61,6 +61,7 @@ NETWORK_FAULTS = {
     "deaf_to_changes": "live_changes",
     "unclaimed": "unclaimed",
     "at_the_switch_at_once": "switch_ends",
+    "computes_at_once": "computations",
     "lax": "causality",
     "time_back": "time",
     "beyond_grant": "grant",
@@ -128,6 +129,7 @@ class FaultInNetwork(ForwardingNetwork):
         claims: dict[str, dict[str, Any]] = {
             "nameless": {"name": ""},
             "first_come": {"symmetric": True},
+            "computes_at_once": {"computations": True},
             "unclaimed": {"dependent_flows": False},
             "off_quantum": {"quantum_ps": there.quantum_ps * 1000},
         }

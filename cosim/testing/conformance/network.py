@@ -102,6 +102,7 @@ class NetworkKit(Kit["NetworkProbe"]):
             "queues": there.queues,
             "rates": there.rates,
             "switch_ends": there.switch_ends,
+            "computations": there.computations,
         }.get(feature, False)
 
     def new_probe(self) -> NetworkProbe:
