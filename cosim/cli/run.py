@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from cosim.cli import options
-from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.say import end_if_interrupted, logged, print_json, say
 from cosim.cli.trust import asking_first
 from cosim.errors import InputError
 
@@ -257,7 +256,7 @@ def _print_json(done: Done, measures: Mapping[str, float]) -> None:
     values = done.summary.to_json() if isinstance(done, StoredRun) else done.to_json()
     if measures:
         values["measures"] = dict(measures)
-    typer.echo(json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False))
+    print_json(values)
 
 
 def _print(done: Done, as_json: bool, quiet: bool, measures: Mapping[str, float]) -> None:
@@ -343,19 +342,13 @@ def _end(done: Done, written: Path | None) -> None:
         if done.scenario.record.messages and written is None and not done.interrupted:
             place = done.scenario.locate("record", "messages")
             say(f"warning: {place}: has no effect: messages are written with --out or --report only")
-        _end_early(done.interrupted)
+        end_if_interrupted(done.interrupted)
         return
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
     if not isinstance(done, StoredRun):
-        _end_early(done.interrupted)
+        end_if_interrupted(done.interrupted)
     if isinstance(done, SweepRun) and done.failed:
         say(f"error: {len(done.failed)} of {len(done.runs)} runs could not go on")
         raise typer.Exit(1)
-
-
-def _end_early(why: str) -> None:
-    if why:
-        say(f"interrupted: {why}; what was computed until then is kept")
-        raise typer.Exit(INTERRUPTED)

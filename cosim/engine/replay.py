@@ -534,7 +534,7 @@ class Replay:
         raise StallError(what, [*others, *waits(self._engine, stuck.tolist(), alone)])
 
     def _check_room(self) -> None:
-        """Of a run that stands still: whether it only waits for what comes later than times go."""
+        """Refuse to go on with a run that only waits for what comes later than times go."""
         sizes = [int(job.info.workload.table.size_bytes.max(initial=0)) for job in self._jobs]
         largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
         # Its headers, and a round trip before it, take their time, too.

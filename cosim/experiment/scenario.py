@@ -93,7 +93,7 @@ class Job(Spec):
     priority: int = Field(0, ge=0, description="0 is served first; lower ones get what is left")
 
     def names(self) -> list[str]:
-        """Of each job that this stands for."""
+        """The name of each job that this stands for."""
         return [self.name] if self.count == 1 else [f"{self.name}.{k}" for k in range(self.count)]
 
     @property

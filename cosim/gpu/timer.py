@@ -116,7 +116,7 @@ class GpuTimer:
         return size_bytes * 8 / (self.gpu.memory_rate * self.gpu.efficiency.memory_peak)
 
     def _finding_s(self, elements: int) -> float:
-        """Of elements found one by one."""
+        """Seconds for elements found one by one."""
         rate = self.gpu.efficiency.element_rate
         return 0.0 if rate is None else elements / (rate * self.gpu.multiprocessors)
 

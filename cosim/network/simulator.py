@@ -110,8 +110,8 @@ class NetworkStatistics:
 
 
 class QueueSample(NamedTuple):
-    """Of links at an instant, float64[links] each, all classes together: bytes queued; and since ``open``
-    bytes sent, packets marked and dropped, picoseconds paused.
+    """Links at an instant, float64[links] each, all classes together: bytes queued; and since ``open`` bytes
+    sent, packets marked and dropped, picoseconds paused.
     """
 
     queue_bytes: F64
@@ -122,7 +122,7 @@ class QueueSample(NamedTuple):
 
 
 class RateSample(NamedTuple):
-    """Of the connections that send at an instant: whose they are, bits per second, bytes of the window (NaN
+    """Connections that send at an instant: whose they are, bits per second, bytes of the window (NaN
     where they have none), and the part of the round before that was marked.
     """
 

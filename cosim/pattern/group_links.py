@@ -35,7 +35,7 @@ class GroupLinks:
 
 
 def group_links(topology: Topology, endpoints: tuple[int, ...]) -> GroupLinks:
-    """Of ranks on these endpoints; several links between two endpoints are one of their summed rate."""
+    """The links between ranks on these endpoints; several between two are one of their summed rate."""
     n = topology.num_endpoints
     position = np.full(topology.num_nodes, -1, np.int64)
     position[list(endpoints)] = np.arange(len(endpoints))

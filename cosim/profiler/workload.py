@@ -180,7 +180,7 @@ def _request(profile: Profile, place: str) -> RequestWork | None:
 
 
 def _peak(profile: Profile, gpu: Gpu) -> float | None:
-    """Of the GPU, in the type that most is multiplied in; None where nothing is."""
+    """The GPU's peak in the type that most is multiplied in; None where nothing is."""
     flops: Counter[str] = Counter()
     for program in profile.programs:
         for k, times in (kernel for step in program.steps for kernel in step.kernels):

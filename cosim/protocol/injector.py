@@ -132,7 +132,7 @@ class Injector:
         return needs
 
     def _within_credit(self, given: FlowColumns, room: int) -> tuple[FlowColumns, int]:
-        """Of flows to be started, those that there is room for; when the others start.
+        """The flows to be started that there is room for; when the others start.
 
         Whole instants are postponed, the latest first, until something has completed.
         """

@@ -107,7 +107,7 @@ class Measured:
 
     @property
     def unit(self) -> MeasureUnit:
-        """Of the number."""
+        """The unit of the number."""
         return UNITS[self.kind]
 
     @property

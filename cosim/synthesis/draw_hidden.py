@@ -182,7 +182,7 @@ def talk_sizes(model: TraceModel, seed: int, share: float) -> dict[Way, int]:
 
 
 def _ways(model: TraceModel, hidden: Hidden) -> list[Way]:
-    """Of each communication of a rank."""
+    """The way of each communication of a rank."""
     seen: Counter[tuple[object, ...]] = Counter()
     send = next((number for number, one in enumerate(model.kinds) if one.kind == "send"), -1)
     found: list[Way] = []

@@ -62,7 +62,7 @@ class LinkChanges:
     detection_ps: int | None = DETECTION_PS
 
     def part(self, number: I32) -> LinkChanges | None:
-        """Of a part's links, by its ``number`` of each of the whole's (-1: not its own); None: of none.
+        """The changes of a part's links; None: of none. ``number``: the part's of each of the whole's, or -1.
 
         Changes that never end have to be :class:`DividedChanges`. Where none is known ahead, all may come.
         """

@@ -44,7 +44,18 @@ class Paths(ABC):
 
     @abstractmethod
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.
+        """The links of each pair's path.
+
+        Parameters
+        ----------
+        topology
+            The fabric.
+        src, dst, channel
+            int32[n]: endpoints, and the channel, by which a routing may choose among equal paths.
+
+        Returns
+        -------
+        CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.
 
         Raises
         ------

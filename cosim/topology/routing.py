@@ -223,7 +223,7 @@ class DModKPaths(_TableRouting):
 
 @dataclass(frozen=True, eq=False)
 class ChannelPaths(_TableRouting):
-    """Of k equal ways, channel c takes the one numbered c modulo k, and what is left of c counts further on.
+    """Channel c takes way c modulo k of k equal ways, and what is left of c counts further on.
 
     So each channel of a collective has a NIC, a plane or a spine of its own, as far as there are some. What
     has one channel only takes the lowest-numbered links.

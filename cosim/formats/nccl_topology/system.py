@@ -345,7 +345,7 @@ def _devices(element: Element) -> Iterator[Element]:
 
 
 def _class_of(device: Element, speeds: Speeds) -> str:
-    """Of a PCI device without children."""
+    """The class of a PCI device without children."""
     unsaid = {"gpu": _GPU_CLASS[0], "nic": _NIC_CLASS}.get(speeds.unclassed or "", "")
     return device.text("class", "") or unsaid
 

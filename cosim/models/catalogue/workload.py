@@ -251,12 +251,12 @@ class ModelWorkload(TrainedWorkload):
 
     @property
     def samples(self) -> int:
-        """Of an iteration, over all replicas."""
+        """Samples of an iteration, over all replicas."""
         return self.batch or self.parallel.replicas * self.micro_batch * self.parallel.pp
 
     @property
     def micro_batches(self) -> int:
-        """Of a replica."""
+        """Micro-batches of a replica."""
         return self.samples // (self.parallel.replicas * self.together)
 
     @property

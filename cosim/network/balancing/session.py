@@ -26,7 +26,7 @@ _NONE: int = kernel.NONE
 
 @cache
 def _nobodys() -> Balance:
-    """Of a network without a balancer: no loop writes there."""
+    """The container of a network without a balancer: no loop writes there."""
     return Balance()
 
 

@@ -138,7 +138,7 @@ class Compiler:
         return dict(found)
 
     def summary(self, begin: int, end: int) -> dict[str, int]:
-        """Of the graphs called between two operations: how many, their operators, launches, those fused, and
+        """The graphs called between two operations: how many, their operators, launches, those fused, and
         those that CUDA graphs launch; empty where nothing was to be compiled.
         """
         if not self.asked:

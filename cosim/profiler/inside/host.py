@@ -305,7 +305,7 @@ def _most(tensor: torch.Tensor) -> int:
 
 
 def _hollow(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the same shape and type, with whatever values: a factory asks for no more."""
+    """A tensor of the same shape and type, with whatever values: a factory asks for no more."""
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
 
 

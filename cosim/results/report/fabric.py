@@ -201,7 +201,7 @@ def _room(x: F64, y: F64) -> F64:
 
 
 def _bends(x: F64, y: F64, pairs: I64) -> F64:
-    """Of lines along a row or a column past a box."""
+    """How far lines along a row or a column bend past a box."""
     bend = np.zeros(len(pairs))
     for along, across in ((x, y), (y, x)):
         level, place = np.round(across, 6), np.round(along, 6)
