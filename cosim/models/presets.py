@@ -181,7 +181,7 @@ def filled(given: Mapping[str, Any]) -> dict[str, Any]:
         No such preset, a framework that its script isn't written in, or a task that it doesn't do.
     """
     name = given["preset"]
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"no preset is called {name}; there are {', '.join(get_args(PresetName))}")
     preset, framework = PRESETS[name], given.get("framework", {})
     task = given.get("task", "training")

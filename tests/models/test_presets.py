@@ -55,6 +55,7 @@ def test_other_settings_can_be_changed_of_a_job_with_a_preset() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({"preset": ["torchtitan-2024-12", "vllm-0.19"]}, "no preset is called .'torchtitan-2024-12', 'vllm"),
         ({"preset": "torchtitan"}, "no preset is called torchtitan; there are torchtitan-2024-12, llm"),
         (
             {"preset": "torchtitan-2024-12", "framework": "megatron"},

@@ -9,6 +9,7 @@ of reductions (``doc/PERFORMANCE.md``).
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,8 @@ _TESTS = {
     "all_reduce": Collective.ALL_REDUCE, "all_gather": Collective.ALL_GATHER,
     "reduce_scatter": Collective.REDUCE_SCATTER, "alltoall": Collective.ALL_TO_ALL,
 }  # fmt: skip
-_CLOSE, _EXACT = 0.02, 5.0
-"""Busbw over algbw is known within so much, of rows of so many GB/s."""
+_ROUNDED = 0.006
+"""GB/s by which a printed rate may be off."""
 
 
 def read_test(path: Path) -> NcclTest:
@@ -46,9 +47,19 @@ def read_test(path: Path) -> NcclTest:
         raise InputError(
             "no row of sizes and times in it", location=Location(str(path)), hint="what nccl-tests print"
         )
-    if not any(_LAST in line for line in lines):
+    ends = [number for number, line in enumerate(lines, 1) if _LAST in line]
+    if not ends:
         where = Location(str(path), len(lines))
         raise InputError(f"the text ends before its last line, '# {_LAST}'", location=where, hint="all of it")
+    if len(ends) > 1:
+        where = Location(str(path), ends[0])
+        raise InputError(f"{len(ends)} tests are in it", location=where, hint="give each a file of its own")
+    for number, line in enumerate(lines, 1):
+        if "FAILED" in line:
+            raise InputError(
+                f"{line.strip('# ')!r}: data came wrong, so times say nothing",
+                location=Location(str(path), number),
+            )
     found = [match for line in lines if (match := _RANK.match(line))]
     if not found:
         raise InputError(
@@ -71,6 +82,7 @@ class _Size:
     reduction: str
     algorithm_gb_s: float
     bus_gb_s: float
+    rooted: bool
 
 
 def _row(path: Path, number: int, line: str) -> _Size:
@@ -92,32 +104,39 @@ def _row(path: Path, number: int, line: str) -> _Size:
         size = int(columns[0])
     except ValueError:
         raise InputError(f"{line.strip()!r} has no number where one is expected", location=where) from None
-    return _Size(size, time / 1e6, columns[3], algorithm, bus)
+    if not 0 < time < math.inf:
+        raise InputError(f"a time of {time:g} us; times are above 0", location=where)
+    rooted = start == 5 and columns[4] != "-1"
+    return _Size(size, time / 1e6, columns[3], algorithm, bus, rooted)
 
 
 def _collective(path: Path, lines: list[str], rows: list[_Size], ranks: int) -> Collective:
-    """By the line that names it, or by what bus bandwidth is made of."""
+    """By the line that names it, or by what bus bandwidth is made of; both have to agree with the ranks."""
     where = Location(str(path))
     known = ", ".join(_TESTS)
     named = next((match[1] for line in lines if (match := _NAMED.search(line))), None)
-    if named is not None:
-        if named not in _TESTS:
-            raise InputError(f"a test of {named}; fabrics are fitted to {known}", location=where)
-        return _TESTS[named]
+    if named is not None and named not in _TESTS:
+        raise InputError(f"a test of {named}; fabrics are fitted to {known}", location=where)
+    if any(row.rooted for row in rows):
+        raise InputError(f"a test with a root; fabrics are fitted to {known}", location=where)
     largest = max(rows, key=lambda row: row.algorithm_gb_s)
-    if largest.algorithm_gb_s < _EXACT:
+    rate, bus, part = largest.algorithm_gb_s, largest.bus_gb_s, (ranks - 1) / ranks
+    if named is None and rate * (1 - part) < 4 * _ROUNDED:
         raise InputError("its rates are too small to tell which collective it is", location=where, hint=_HINT)
-    factor = largest.bus_gb_s / largest.algorithm_gb_s
-    part, adds = (ranks - 1) / ranks, largest.reduction != "none"
-    if adds and abs(factor - 2 * part) < _CLOSE:
+    twice, once = (abs(bus - one * rate) < _ROUNDED * (1 + one) for one in (2 * part, part))
+    adds = largest.reduction != "none"
+    if twice and adds and named in (None, "all_reduce"):
         return Collective.ALL_REDUCE
-    if adds and abs(factor - part) < _CLOSE:
-        return Collective.REDUCE_SCATTER
-    if not adds and abs(factor - part) < _CLOSE:
+    if once and named != "all_reduce":
+        if named is not None:
+            return _TESTS[named]
+        if adds:
+            return Collective.REDUCE_SCATTER
         raise InputError("it may be all_gather or alltoall", location=where, hint=_HINT)
+    others = ", ".join(list(_TESTS)[1:])
     raise InputError(
-        f"busbw is {factor:.2f} of algbw: with {ranks} ranks it would be {2 * part:.2f} of an all-reduce, "
-        f"{part:.2f} of {', '.join(list(_TESTS)[1:])}; another test, or other ranks than its header has",
+        f"busbw is {bus / rate:.2f} of algbw: with {ranks} ranks it would be {2 * part:.2f} of an "
+        f"all-reduce, {part:.2f} of {others}; another test, or other ranks than its header has",
         location=where,
     )
 

@@ -26,6 +26,7 @@ COLUMNS = """#
 #       size    count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong
 #        (B)  (elements)                  (us)  (GB/s)  (GB/s)       (us)  (GB/s)  (GB/s)
 """
+NAMED = "# Collective test starting: all_reduce_perf\n"
 TAIL = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 100\n#\n"
 
 
@@ -75,6 +76,8 @@ def test_a_test_is_read_as_it_is_printed(perf: Path) -> None:
     assert read_test(perf).collective is Collective.ALL_GATHER
     perf.write_text(text(P5).replace("      -1 ", " "))  # older: without a root
     assert read_test(perf).times[-1][0] == P5[-1][0]
+    perf.write_text(NAMED + text([(8, 24e-6)]))  # its rates are printed as 0.00
+    assert read_test(perf).times == ((8, pytest.approx(24 * US)),)
 
 
 def test_p5s_published_text_gives_a_step_as_aws_says_it(perf: Path) -> None:
@@ -121,6 +124,14 @@ def test_what_large_sizes_dont_tell_is_said(perf: Path) -> None:
         (lambda t: HEAD + "# Collective test starting: broadcast_perf\n" + t, "a test of broadcast; fabrics"),
         (lambda t: t.replace("    sum", "   none"), "busbw is 1.8[78] of algbw"),
         (lambda t: re.sub(r"sum +-1 +\S+", "sum -1 fast", t, count=1), "has no number where one is expected"),
+        (lambda t: re.sub(r"sum +-1 +\S+", "sum -1 -3.0", t, count=1), "a time of -3 us"),
+        (lambda t: re.sub(r"sum +-1 +\S+", "sum -1 nan", t, count=1), "a time of nan us"),
+        (lambda t: t.replace("      -1 ", "       0 "), "a test with a root"),
+        (lambda t: t + t, "perf.txt:40: 2 tests are in it"),
+        (lambda t: t.replace("0 OK", "7 FAILED"), "7 FAILED': data came wrong"),
+        (lambda t: NAMED + t.replace("host-1", "host-0", 1).replace("Rank 15", "Rank 14"), "other ranks"),
+        (lambda _: text(P5[:2]), "its rates are too small"),
+        (lambda _: text([(1 << 30, 3e-3)], 1.0, 8), "busbw is 1.00 of algbw: with 64 ranks"),
     ],
 )
 def test_text_that_cant_be_used_says_why(perf: Path, change: object, said: str) -> None:
