@@ -1,4 +1,4 @@
-"""Optical circuits beside OpenOptics' ns-3 backend (github.com/mpi-ncs/openoptics, commit aa5145c), run by hand.
+"""Circuits beside OpenOptics' ns-3 backend (github.com/mpi-ncs/openoptics, commit aa5145c), run by hand.
 
 ``python -m tests.lab.benchmarks.circuits`` prints the table of docs/validation/fabrics.md. There, its optical
 switch and its ToRs, in Debian's ns-3 3.37: slices of 100 us, of which 10 us are dark, uplinks of 10 Gb/s and
@@ -10,6 +10,7 @@ and messages with these headers.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,7 @@ OPENOPTICS = {
 def matchings(n: int) -> list[list[tuple[int, int]]]:
     """Rounds in which each meets each once: the circle method."""
     last = n - 1
-    return [
-        [(last, r), *(((r + k) % last, (r - k) % last) for k in range(1, n // 2))] for r in range(last)
-    ]
+    return [[(last, r), *(((r + k) % last, (r - k) % last) for k in range(1, n // 2))] for r in range(last)]
 
 
 def messages(name: str, n: int) -> list[tuple[int, int, int]]:
@@ -52,7 +51,7 @@ def messages(name: str, n: int) -> list[tuple[int, int, int]]:
 def ours(name: str, n: int, uplinks: int) -> tuple[float, float]:
     """Mean and last completion, us."""
     rounds = matchings(n)
-    slots = [sum(rounds[k : k + uplinks], []) for k in range(0, len(rounds), uplinks)]
+    slots = [[*chain(*rounds[k : k + uplinks])] for k in range(0, len(rounds), uplinks)]
     topology: dict[str, Any] = {
         "kind": "circuits",
         "endpoints": n,
