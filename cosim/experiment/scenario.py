@@ -32,6 +32,7 @@ from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
 from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
+from cosim.fabric.changes import DETECTION_PS
 from cosim.faults.event import Event
 from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
@@ -42,7 +43,6 @@ from cosim.pattern.config import CollectiveConfig
 from cosim.processes.contract import Driver, ProcessSpec
 from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
-from cosim.topology.changes import DETECTION_PS
 from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.contract import WorkloadSpec

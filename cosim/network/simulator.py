@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.errors import CausalityError, NetworkError
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 

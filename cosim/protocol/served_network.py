@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.simulator import NetworkSimulator, QueueSample, RateSample
 from cosim.protocol.dependency_tracker import DependencyTracker
@@ -23,7 +24,6 @@ from cosim.protocol.flat_flows import LATER, TRAITS, FlatFlows
 from cosim.protocol.open_groups import GrowingArray
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 

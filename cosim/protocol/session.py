@@ -23,7 +23,6 @@ from cosim.protocol.served_network import AdvanceResult, ServedNetwork
 from cosim.protocol.topology_messages import GivenPaths, decode_topology
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import RouteChange
 
 GONE = -1
 """Instead of a sequence number: whatever runs, nobody waits for it any more."""
@@ -265,7 +264,7 @@ class Session:
             raise Refusal("STATE", text, request="changes")
         changes = decode_changes(message, self._own_bps, simulation.granted_ps)
         if self._paths is not None:
-            self._paths.know([one.dead for one in changes if isinstance(one, RouteChange) and one.dead])
+            self._paths.know(dead_sets(changes))
         simulation.change(changes)
         if message.control:
             if pb.FEATURE_LIVE_CONTROL not in self.described.features:

@@ -10,16 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
-from cosim.topology.changes import LinkChanges
 from cosim.topology.checked_paths import checked_paths
 from cosim.topology.host_shape import HostShape
 from cosim.units import PS_PER_S, format_time
+
+if TYPE_CHECKING:
+    from cosim.fabric.changes import LinkChanges
 
 MOST_LATENCY_PS = 1000 * PS_PER_S
 """Of a link: those of a path then add up within int64."""
@@ -195,6 +197,11 @@ class Topology:
     @cached_property
     def _with_switches(self) -> Paths:
         return self.routing.with_switches()
+
+    @cached_property
+    def node_number(self) -> dict[str, int]:
+        """The number of each node, by its name."""
+        return {name: number for number, name in enumerate(self.node_names)}
 
     @property
     def num_nodes(self) -> int:

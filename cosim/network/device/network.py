@@ -165,8 +165,8 @@ class DeviceNetwork(CompiledNetwork):
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         rows, device = first + len(src), self._device
         numbers = self._numbers.number(job, src, dst, channel)
-        back = self._append_paths(*self._ways_back(first, src, dst, channel))
-        used = self._ptr_used
+        back = self._ways.append(*self._ways_back(first, src, dst, channel))
+        used = back + len(src) + 1
         device.lengthen("path_back", used)[first:rows] = np.arange(back, back + len(src))
         of_block = channel >= kernel.DEVICE_BLOCK
         asked = np.where(of_block, 0, kernel.DEVICE_GET * int(self._settings.access == "get"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.fabric import PortSettings
@@ -29,7 +30,6 @@ from cosim.network.simulator import (
     RateSample,
 )
 from cosim.testing.conformance.cases import LATENCY_PS
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 

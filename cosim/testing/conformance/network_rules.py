@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.flows import COMPUTATION, ON_COMPLETION, FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.conformance.cases import LATENCY_PS, flows
 from cosim.testing.conformance.kit import check
 from cosim.testing.conformance.network import NetworkKit
 from cosim.testing.conformance.report import CheckSkipped, expect
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.units import NEVER
 
 _ENDS = np.arange(8, dtype=np.int32)
