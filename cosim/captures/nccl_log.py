@@ -31,6 +31,7 @@ _CUT_RANKS = 20
 _CUT_TREES = 1000
 """A line of trees that is about so long is cut."""
 _SHOWN = 3
+_UNKNOWN = "unknown ranks"
 
 _LINE = re.compile(r"(?:([^\s:<>\]]{1,255}):(\d+):(\d+) )?\[(\d{1,9})\] NCCL INFO ")
 _VERSION = re.compile(r"NCCL version (\d{1,9}(?:\.\d{1,9}){1,3})")
@@ -112,6 +113,11 @@ def read_nccl_log(path: Path, files: Sequence[Path] | None = None) -> TrafficCap
     notes = [
         f"{log.lines:,} lines of {version}; files: {len(files)}, communicators: {len(found)}, "
         f"ranks that logged: {ranks:,}"
+    ]
+    notes += [
+        f"{one.name}: the log doesn't say how many, and shows {one.num_ranks}"
+        for one in found
+        if one.name.startswith(_UNKNOWN)
     ]
     notes += [
         f"{one.name}: lines contradict each other: {'; '.join(one.contradictions[:_SHOWN])}"
@@ -236,7 +242,7 @@ def _communicators(parts: Iterable[_RankLines], version: str) -> list[LoggedComm
     found, names = [], Counter[str]()
     for comm_id, alike in groups.items():
         for one in alike:
-            name = comm_id or (f"{one.num_ranks} ranks" if one.num_ranks else "unknown ranks")
+            name = comm_id or (f"{one.num_ranks} ranks" if one.num_ranks else _UNKNOWN)
             names[name] += 1
             named = name if names[name] == 1 else f"{name}, {names[name]}"
             found.append(_merged(named, one.parts, version))
@@ -298,12 +304,15 @@ def _merged(name: str, group: Sequence[_RankLines], version: str) -> LoggedCommu
         + [part.rank for part in group]
     )
     nexts: dict[int, dict[int, int]] = {}
+    before: dict[tuple[int, int], int] = {}
     wrong: dict[str, None] = {}
     for channel, src, dst in steps:
         if said and max(src, dst) >= said:
             wrong[f"rank {max(src, dst)} of {said}"] = None
         elif nexts.setdefault(channel, {}).setdefault(src, dst) != dst:
             wrong[f"channel {channel} goes from {src} to {nexts[channel][src]} and to {dst}"] = None
+        elif before.setdefault((channel, dst), src) != src:
+            wrong[f"channel {channel} goes to {dst} from {before[channel, dst]} and from {src}"] = None
     parents: dict[int, dict[int, int]] = {}
     for part in group:
         for channel, above in part.parents.items():
