@@ -24,7 +24,10 @@ TESTS = (
     "tests/experiment/test_series.py",
     "tests/pattern/test_prove_mutants.py",
 )
-SCENARIOS = ("quickstart", "plug-in", "link-failure", "pfc-victim", "two-jobs", "device-all-reduce")
+SCENARIOS = (
+    *("quickstart", "plug-in", "link-failure", "pfc-victim", "two-jobs"),
+    *("device-all-reduce", "device-overlap"),
+)
 _FLAGS = [
     "-O1",
     "-g",
