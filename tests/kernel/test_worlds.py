@@ -14,7 +14,7 @@ from tests.kernel.worlds import NETWORKS, digest
 
 ROOT = Path(__file__).parents[2]
 _SEEDS, _WATCHED = range(100, 104), range(100, 106)
-_SANITIZERS = ("-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-DGROW_TIGHTLY")
+_SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-DGROW_TIGHTLY")
 
 
 @pytest.mark.parametrize("network", NETWORKS)
