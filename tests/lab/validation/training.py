@@ -7,10 +7,10 @@ were fitted to, and Qwen3 30B on B200 for the host, on GB200 for its memory; non
 ``--only=WORD`` takes rows with that word in a column (``--only=Qwen3_30B --only=H100``: with both),
 ``--host=20us`` takes hosts that issue an operator in so long, ``--rows`` prints each row, FSDP's with what it
 needs of a GPU's memory, ``--unstated`` those that can't be stated, and why, ``--scaling`` FSDP's jobs that
-differ in their number of GPUs alone, ``--by-system`` how many rows of each system are within an interval as wide as the other systems' errors are, and how often chance
-alone would have 75 to 85 % of them there (of FSDP's tables rows held out only). By the fast path
-(``closed``): collectives take their closed forms, and a pipeline of many micro-batches is worked out from two
-numbers of them, of which its time is a linear function.
+differ in their number of GPUs alone, ``--by-system`` how many rows of each system are within an interval as
+wide as the other systems' errors are, and how often chance alone would have 75 to 85 % of them there (of
+FSDP's tables rows held out only). By the fast path (``closed``): collectives take their closed forms, and a
+pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
 """
 
 from __future__ import annotations
