@@ -49,10 +49,10 @@ notice. Names are imported when they are first used, so that ``import cosim`` co
                   parallelism
 ``pattern/``      HOW: collectives as messages: algorithms give templates, which are proved before they are
                   timed
-``processes/``    processes of one's own that take part in a run: SimPy's, with events of the co-simulation
+``processes/``    processes of your own that take part in a run: SimPy's, with events of the co-simulation
 ``profiler/``     from a PyTorch training script to a workload, without a GPU and without its memory
 ``protocol/``     network simulators elsewhere: the seam of ``simulator`` over gRPC
-``results/``      what came: reads ``Records`` and works out what people and programs are shown
+``results/``      what came: reads ``Records`` and computes what people and programs are shown
 ``synthesis/``    synthetic traces: learn a job's traces as statistics, and make others like them
 ``topology/``     WHERE: endpoints, switches, directed links, and how a message finds its way
 ``translation/``  a scenario's traffic for other simulators, and what each of them can't be told

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cosim.experiment.executors.contract import Executor
     from cosim.experiment.search.contract import AskTell, DesignPoint, DesignSpace, Optimizer
     from cosim.experiment.studies.contract import Study, StudyRounds, StudyRun
+    from cosim.fabric.changes import LinkChange, RouteChange
     from cosim.files.import_report import ImportReport, ReportBuilder
     from cosim.formats.pytorch.libraries import CommunicationLibrary, SentBytes, TracedOperator
     from cosim.gpu.contract import GpuSpec
@@ -103,7 +104,6 @@ if TYPE_CHECKING:
     from cosim.results.study import StudyResult, StudyTable
     from cosim.spec import RateBps, SizeBytes, Spec, TimePs
     from cosim.topology.builder import Builder
-    from cosim.topology.changes import LinkChange, RouteChange
     from cosim.topology.contract import Count, Fabric, Latency, Rate, RoutingSpec, TopologySpec
     from cosim.topology.file_format import Cable, Cables, TopologyFormat
     from cosim.topology.graph import Paths, Topology
@@ -180,7 +180,7 @@ _FROM = {
     "cosim.results.study": "StudyResult StudyTable",
     "cosim.spec": "RateBps SizeBytes Spec TimePs",
     "cosim.topology.builder": "Builder",
-    "cosim.topology.changes": "LinkChange RouteChange",
+    "cosim.fabric.changes": "LinkChange RouteChange",
     "cosim.topology.contract": "Count Fabric Latency Rate RoutingSpec TopologySpec",
     "cosim.topology.file_format": "Cable Cables TopologyFormat",
     "cosim.topology.graph": "Paths Topology",

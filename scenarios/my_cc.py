@@ -1,4 +1,4 @@
-"""A congestion control of one's own: DCTCP's window, cut less the more of its iteration a job has sent."""
+"""A congestion control of your own: DCTCP's window, cut less the more of its iteration a job has sent."""
 
 from typing import ClassVar
 

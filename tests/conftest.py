@@ -3,11 +3,13 @@
 import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cosim.experiment.executors import local
 from tests.formats.chakra import small_traces as traces
 from tests.inputs import ROOT
 
@@ -42,6 +44,14 @@ def pytest_runtest_logreport(report: pytest.TestReport | pytest.CollectReport) -
 
 
 pytest_collectreport = pytest_runtest_logreport
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _others_have_the_other_cores() -> Iterator[None]:
+    """The suite has a process for each core: a sweep begins others where a test says how many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "num_cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session")

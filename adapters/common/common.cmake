@@ -46,7 +46,7 @@ generate("${GOOGLE_PROTO_DIR}" google/rpc/status.proto)
 generate("${GOOGLE_PROTO_DIR}" google/rpc/error_details.proto)
 
 add_library(cosim_wire STATIC
-  ${CMAKE_CURRENT_LIST_DIR}/answer.cc ${CMAKE_CURRENT_LIST_DIR}/server.cc ${CMAKE_CURRENT_LIST_DIR}/session.cc
-  ${CMAKE_CURRENT_LIST_DIR}/take.cc ${PROTO_SOURCES})
+  ${CMAKE_CURRENT_LIST_DIR}/answer.cc ${CMAKE_CURRENT_LIST_DIR}/frames.cc ${CMAKE_CURRENT_LIST_DIR}/server.cc
+  ${CMAKE_CURRENT_LIST_DIR}/session.cc ${CMAKE_CURRENT_LIST_DIR}/take.cc ${PROTO_SOURCES})
 target_include_directories(cosim_wire SYSTEM PUBLIC "${GENERATED}")
 target_link_libraries(cosim_wire PUBLIC cosim_seam PkgConfig::GRPC Threads::Threads)

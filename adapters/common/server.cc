@@ -2,6 +2,7 @@
 
 #include "answer.h"
 #include "error.h"
+#include "frames.h"
 #include "session.h"
 #include "take.h"
 
@@ -50,9 +51,16 @@ class Service final : public wire::NetworkSimulatorService::CallbackService
     }
 
     grpc::ServerBidiReactor<wire::SessionRequest, wire::SessionResponse>* Session(
-        grpc::CallbackServerContext*) override
+        grpc::CallbackServerContext* context) override
     {
-        return new cosim::Session(adapter_, slot_);
+        const auto& metadata = context->client_metadata();
+        const auto named = metadata.find(kSocketMetadata);
+        std::unique_ptr<Frames> frames;
+        if (named != metadata.end())
+        {
+            frames = Frames::Connect(std::string(named->second.data(), named->second.size()));
+        }
+        return new cosim::Session(adapter_, slot_, std::move(frames));
     }
 
   private:

@@ -8,9 +8,10 @@
 
 namespace cosim {
 
-Session::Session(const Adapter& adapter, std::atomic<bool>& slot)
+Session::Session(const Adapter& adapter, std::atomic<bool>& slot, std::unique_ptr<Frames> frames)
     : adapter_(adapter),
-      slot_(slot)
+      slot_(slot),
+      frames_(std::move(frames))
 {
     StartRead(&reading_);
     worker_ = std::thread([this] { Work(); });
@@ -23,14 +24,13 @@ Session::OnReadDone(bool ok)
         std::lock_guard lock(mutex_);
         if (!ok)
         {
-            ended_ = true;
-            cancel_ = true;
-            changed_.notify_all();
+            End();
             return;
         }
         if (reading_.has_cancel())
         {
-            if (running_ && reading_.cancel().sequence() == running_sequence_)
+            cancelled_sequence_ = reading_.cancel().sequence();
+            if (running_ && cancelled_sequence_ == running_sequence_)
             {
                 cancel_ = true;
             }
@@ -38,11 +38,9 @@ Session::OnReadDone(bool ok)
         else
         {
             const bool early = running_;
-            if (reading_.has_advance() && !reading_.advance().more() && !early)
+            if (!early)
             {
-                running_ = true;
-                running_sequence_ = reading_.advance().sequence();
-                cancel_ = false;
+                Expect(reading_);
             }
             incoming_.push_back({std::move(reading_), early, Wall::now()});
             changed_.notify_all();
@@ -65,9 +63,30 @@ void
 Session::OnCancel()
 {
     std::lock_guard lock(mutex_);
+    End();
+}
+
+void
+Session::End()
+{
     ended_ = true;
     cancel_ = true;
     changed_.notify_all();
+    if (frames_)
+    {
+        frames_->End();
+    }
+}
+
+void
+Session::Expect(const wire::SessionRequest& request)
+{
+    if (request.has_advance() && !request.advance().more())
+    {
+        running_ = true;
+        running_sequence_ = request.advance().sequence();
+        cancel_ = ended_ || cancelled_sequence_ == running_sequence_;
+    }
 }
 
 void
@@ -94,6 +113,10 @@ Session::Next(Incoming& incoming)
 bool
 Session::Write(const wire::SessionResponse& response)
 {
+    if (beside_)
+    {
+        return frames_->Send(response);
+    }
     {
         std::lock_guard lock(mutex_);
         written_ = false;
@@ -138,52 +161,76 @@ Session::Serve()
     Incoming incoming;
     while (Next(incoming))
     {
-        const wire::SessionRequest& request = incoming.request;
-        if (incoming.early)
-        {
-            throw SessionError("STATE", "only Cancel may be sent while an answer is outstanding");
-        }
-        if (request.has_close())
+        beside_ = false;
+        if (!Handle(incoming))
         {
             return;
         }
-        if (request.has_open() == (seam_ != nullptr))
+        beside_ = true;
+        while (frames_ && frames_->Receive(incoming.request))
         {
-            throw SessionError("STATE", seam_ ? "the session is open" : "the first request must be Open");
-        }
-        if (parts_ && !request.has_advance())
-        {
-            throw SessionError("STATE", "the last part of an Advance has not come");
-        }
-        if (request.has_open())
-        {
-            Open(request.open());
-        }
-        else if (request.has_advance())
-        {
-            Take(request.advance(), incoming.at);
-        }
-        else if (request.has_statistics())
-        {
-            wire::SessionResponse response;
-            FillStatistics(*seam_, max_message_bytes_, *response.mutable_statistics());
-            Write(response);
-        }
-        else if (request.has_sample())
-        {
-            wire::SessionResponse response;
-            FillSample(adapter_, *seam_, request.sample(), *response.mutable_sampled());
-            Write(response);
-        }
-        else if (request.has_peek())
-        {
-            throw SessionError("STATE", adapter_.simulator + " does not peek", {{"request", "peek"}});
-        }
-        else
-        {
-            throw SessionError("STATE", "a request without content");
+            incoming.at = Wall::now();
+            {
+                std::lock_guard lock(mutex_);
+                Expect(incoming.request);
+            }
+            if (!Handle(incoming))
+            {
+                return;
+            }
         }
     }
+}
+
+bool
+Session::Handle(const Incoming& incoming)
+{
+    const wire::SessionRequest& request = incoming.request;
+    if (incoming.early)
+    {
+        throw SessionError("STATE", "only Cancel may be sent while an answer is outstanding");
+    }
+    if (request.has_close())
+    {
+        return false;
+    }
+    if (request.has_open() == (seam_ != nullptr))
+    {
+        throw SessionError("STATE", seam_ ? "the session is open" : "the first request must be Open");
+    }
+    if (parts_ && !request.has_advance())
+    {
+        throw SessionError("STATE", "the last part of an Advance has not come");
+    }
+    if (request.has_open())
+    {
+        Open(request.open());
+    }
+    else if (request.has_advance())
+    {
+        Take(request.advance(), incoming.at);
+    }
+    else if (request.has_statistics())
+    {
+        wire::SessionResponse response;
+        FillStatistics(*seam_, max_message_bytes_, *response.mutable_statistics());
+        Write(response);
+    }
+    else if (request.has_sample())
+    {
+        wire::SessionResponse response;
+        FillSample(adapter_, *seam_, request.sample(), *response.mutable_sampled());
+        Write(response);
+    }
+    else if (request.has_peek())
+    {
+        throw SessionError("STATE", adapter_.simulator + " does not peek", {{"request", "peek"}});
+    }
+    else
+    {
+        throw SessionError("STATE", "a request without content");
+    }
+    return true;
 }
 
 void

@@ -206,7 +206,7 @@ class _FlowRows:
             raise InputError(
                 f"not a flow: {what}",
                 location=Location(str(self._path), line),
-                hint="mend the line, or take it out",
+                hint="correct the line, or take it out",
             ) from error
         ends = (self._hosts.setdefault(name, len(self._hosts)) for name in (src, dst))
         self._rows.append((*ends, size, begin, last))  # type: ignore[arg-type]

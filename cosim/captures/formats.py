@@ -45,7 +45,7 @@ class CountersCsv(CaptureFormat):
 
     def refuses(self, start: bytes, path: Path) -> str | None:  # noqa: ARG002
         """See :class:`CaptureFormat`."""
-        return None if "port" in _columns(start) else "its first line has no column `port`"
+        return None if "port" in _columns(start) else "its first line isn't port,time_s,in_bytes,out_bytes"
 
     def read(self, path: Path) -> TrafficCapture:
         """See :class:`CaptureFormat`."""
@@ -63,7 +63,7 @@ class FlowCsv(CaptureFormat):
 
         names = _columns(start)
         fits = "port" not in names and ("src" in names or names >= {*NFDUMP})
-        return None if fits else "its first line has neither a column `src` nor nfdump's columns"
+        return None if fits else "its first line isn't src,dst,size_bytes,start_s,end_s, nor nfdump's"
 
     def read(self, path: Path) -> TrafficCapture:
         """See :class:`CaptureFormat`."""

@@ -31,15 +31,16 @@ _CUT_RANKS = 20
 _CUT_TREES = 1000
 """A line of trees that is about so long is cut."""
 _SHOWN = 3
+_UNKNOWN = "unknown ranks"
 
-_LINE = re.compile(r"(?:([^\s:<>\]]+):(\d+):(\d+) )?\[(\d+)\] NCCL INFO ")
-_VERSION = re.compile(r"NCCL version (\d+(?:\.\d+)+)")
-_RANK = re.compile(r"comm (?:0x)?[0-9a-f]+ rank (\d+) n[rR]anks (\d+)\b(.*)")
-_ORDER = re.compile(r"Channel (\d+)/(\d+) :((?: +\d+)+)\s*(\.*)$")
-_RING = re.compile(r"Ring (\d+) : (-?\d+) -> (\d+) -> (-?\d+)\s*$")
-_TREE = re.compile(r" \[(\d+)\] (-?\d+(?:/-?\d+)*)->(\d+)->(-?\d+(?:/-?\d+)*)")
+_LINE = re.compile(r"(?:([^\s:<>\]]{1,255}):(\d+):(\d+) )?\[(\d{1,9})\] NCCL INFO ")
+_VERSION = re.compile(r"NCCL version (\d{1,9}(?:\.\d{1,9}){1,3})")
+_RANK = re.compile(r"comm (?:0x)?[0-9a-f]+ rank (\d{1,9}) n[rR]anks (\d{1,9})\b(.*)")
+_ORDER = re.compile(r"Channel (\d{1,9})/(\d{1,9}) :((?: +\d{1,9})+)\s*(\.*)$")
+_RING = re.compile(r"Ring (\d{1,9}) : (-?\d{1,9}) -> (\d{1,9}) -> (-?\d{1,9})\s*$")
+_TREE = re.compile(r" \[(\d{1,9})\] (-?\d{1,9}(?:/-?\d{1,9})*)->(\d{1,9})->(-?\d{1,9}(?:/-?\d{1,9})*)")
 _WAY = re.compile(
-    r"(?:Channel|Ring) (\d+)(?:/\d+)? : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? "
+    r"(?:Channel|Ring) (\d{1,9})(?:/\d+)? : (\d{1,9})(?:\[\w+\])? -> (\d{1,9})(?:\[\w+\])? "
     r"(?:\[(send|receive)\] )?via (\S.*)"
 )
 
@@ -48,7 +49,7 @@ _Who = tuple[str, str, str, int]
 
 
 @dataclass
-class _Part:
+class _RankLines:
     """What one rank said of one communicator."""
 
     host: str = ""
@@ -108,9 +109,15 @@ def read_nccl_log(path: Path, files: Sequence[Path] | None = None) -> TrafficCap
         )
     found = _communicators(parts, log.version)
     ranks = sum(len(one.hosts) for one in found)
+    version = f"NCCL {log.version}" if log.version else "NCCL"
     notes = [
-        f"{log.lines:,} lines of NCCL's{f' {log.version}' if log.version else ''} in {len(files)} files, "
-        f"{len(found)} communicators, {ranks:,} ranks of them"
+        f"{log.lines:,} lines of {version}; files: {len(files)}, communicators: {len(found)}, "
+        f"ranks that logged: {ranks:,}"
+    ]
+    notes += [
+        f"{one.name}: the log doesn't say how many, and shows {one.num_ranks}"
+        for one in found
+        if one.name.startswith(_UNKNOWN)
     ]
     notes += [
         f"{one.name}: lines contradict each other: {'; '.join(one.contradictions[:_SHOWN])}"
@@ -128,12 +135,12 @@ def read_nccl_log(path: Path, files: Sequence[Path] | None = None) -> TrafficCap
 
 class _Log:
     def __init__(self) -> None:
-        self.parts: list[_Part] = []
+        self.parts: list[_RankLines] = []
         self.version = ""
         self.lines = 0
         self._hosts: set[str] = set()
-        self._of_thread: dict[_Who, _Part] = {}
-        self._of_device: dict[tuple[str, str, int], _Part] = {}
+        self._of_thread: dict[_Who, _RankLines] = {}
+        self._of_device: dict[tuple[str, str, int], _RankLines] = {}
 
     def read(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -190,7 +197,7 @@ class _Log:
             return
         part = self._part(who, lambda one: "START" in rest or one.num_ranks not in (0, num_ranks))
         part.rank, part.num_ranks = rank, num_ranks
-        nodes = re.search(r"nNodes (\d+)", rest)
+        nodes = re.search(r"nNodes (\d{1,9})", rest)
         part.nodes = int(nodes[1]) if nodes else part.nodes
         comm_id = re.search(r"commId (0x[0-9a-f]+)", rest)
         part.comm_id = comm_id[1] if comm_id else part.comm_id
@@ -208,11 +215,11 @@ class _Log:
                 part.rank = int(tree[3])
                 part.parents[int(tree[1])] = int(above)
 
-    def _part(self, who: _Who, fresh: Callable[[_Part], bool] = lambda _: False) -> _Part:
+    def _part(self, who: _Who, fresh: Callable[[_RankLines], bool] = lambda _: False) -> _RankLines:
         """The thread's communicator; a new one where that one is done, or ``fresh`` says that one began."""
         part = self._of_thread.get(who)
         if part is None or part.complete or fresh(part):
-            part = _Part(who[0])
+            part = _RankLines(who[0])
             self.parts.append(part)
             self._of_thread[who] = self._of_device[_device(who)] = part
         return part
@@ -222,42 +229,42 @@ def _device(who: _Who) -> tuple[str, str, int]:
     return who[0], who[1], who[3]
 
 
-def _communicators(parts: Iterable[_Part], version: str) -> list[LoggedCommunicator]:
-    groups: dict[str, list[_Group]] = {}
+def _communicators(parts: Iterable[_RankLines], version: str) -> list[LoggedCommunicator]:
+    groups: dict[str, list[_GuessedRanks]] = {}
     for part in parts:
         _complete(part)
         alike = groups.setdefault(part.comm_id, [])
         group = next((one for one in alike if part.comm_id or one.fits(part)), None)
         if group is None:
-            group = _Group()
+            group = _GuessedRanks()
             alike.append(group)
         group.add(part)
     found, names = [], Counter[str]()
     for comm_id, alike in groups.items():
         for one in alike:
-            name = comm_id or (f"{one.num_ranks} ranks" if one.num_ranks else "unknown ranks")
+            name = comm_id or (f"{one.num_ranks} ranks" if one.num_ranks else _UNKNOWN)
             names[name] += 1
             named = name if names[name] == 1 else f"{name}, {names[name]}"
             found.append(_merged(named, one.parts, version))
     return found
 
 
-class _Group:
+class _GuessedRanks:
     """Ranks that may be of one communicator, where none names it."""
 
     def __init__(self) -> None:
-        self.parts: list[_Part] = []
+        self.parts: list[_RankLines] = []
         self.num_ranks = 0
         self._ranks: set[int] = set()
         self._nexts: dict[tuple[int, int], int] = {}
 
-    def add(self, part: _Part) -> None:
+    def add(self, part: _RankLines) -> None:
         self.parts.append(part)
         self.num_ranks = max(self.num_ranks, part.num_ranks)
         self._ranks.add(part.rank)
         self._nexts |= {(channel, src): dst for channel, src, dst in _steps(part)}
 
-    def fits(self, part: _Part) -> bool:
+    def fits(self, part: _RankLines) -> bool:
         """Another rank of as many, that says of no ring what others don't."""
         many = {self.num_ranks, part.num_ranks} - {0}
         if part.rank < 0 or part.rank in self._ranks or len(many) > 1 or self.parts[0].nodes != part.nodes:
@@ -265,7 +272,7 @@ class _Group:
         return all(self._nexts.get((channel, src), dst) == dst for channel, src, dst in _steps(part))
 
 
-def _complete(part: _Part) -> None:
+def _complete(part: _RankLines) -> None:
     """What one line of a ring says of the number of ranks and, since rank 0 prints it, of the rank."""
     for order in part.orders.values():
         part.rank = 0 if order[0] == 0 and part.rank < 0 else part.rank
@@ -274,7 +281,7 @@ def _complete(part: _Part) -> None:
             part.num_ranks = len(order)
 
 
-def _steps(part: _Part) -> Iterator[tuple[int, int, int]]:
+def _steps(part: _RankLines) -> Iterator[tuple[int, int, int]]:
     """Channel, a rank, and the next one on the channel's ring."""
     for channel, order in part.orders.items():
         if part.num_ranks and len(order) >= part.num_ranks:
@@ -288,7 +295,7 @@ def _steps(part: _Part) -> Iterator[tuple[int, int, int]]:
             yield channel, part.rank, after
 
 
-def _merged(name: str, group: Sequence[_Part], version: str) -> LoggedCommunicator:
+def _merged(name: str, group: Sequence[_RankLines], version: str) -> LoggedCommunicator:
     steps = [one for part in group for one in _steps(part)]
     said = max((part.num_ranks for part in group), default=0)
     most = max(
@@ -297,12 +304,15 @@ def _merged(name: str, group: Sequence[_Part], version: str) -> LoggedCommunicat
         + [part.rank for part in group]
     )
     nexts: dict[int, dict[int, int]] = {}
+    before: dict[tuple[int, int], int] = {}
     wrong: dict[str, None] = {}
     for channel, src, dst in steps:
         if said and max(src, dst) >= said:
             wrong[f"rank {max(src, dst)} of {said}"] = None
         elif nexts.setdefault(channel, {}).setdefault(src, dst) != dst:
             wrong[f"channel {channel} goes from {src} to {nexts[channel][src]} and to {dst}"] = None
+        elif before.setdefault((channel, dst), src) != src:
+            wrong[f"channel {channel} goes to {dst} from {before[channel, dst]} and from {src}"] = None
     parents: dict[int, dict[int, int]] = {}
     for part in group:
         for channel, above in part.parents.items():

@@ -49,8 +49,9 @@ def _knows(path: Path) -> CaptureFormat:
     if fitting:
         raise InputError(f"could be {' or '.join(fitting)}", location=place, hint="--format NAME says which")
     listed = "".join(f"\n  {name}: {reason}" for name, reason in reasons.items())
+    hint = "--format NAME, or a plug-in: --format my_format.py:MyFormat"
+    if b'"schemaVersion"' in start or b'"traceEvents"' in start:
+        hint = "a trace of PyTorch's is a job: run it with workload: {kind: pytorch, kineto: FILE}, and --out"
     raise InputError(
-        f"no run of cosim's, and no format of captures knows it:{listed}",
-        location=place,
-        hint="--format NAME, or a plug-in: --format my_format.py:MyFormat",
+        f"no run of cosim's, and no format of captures knows it:{listed}", location=place, hint=hint
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cosim.cli import options
+from cosim.cli.say import print_json
 
 
 def analyse(
@@ -77,7 +77,7 @@ def analyse(
     if out is not None:
         write(analyses, compared, out, inputs=sources, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(all_to_json(analyses, compared), indent=1, ensure_ascii=False))
+        print_json(all_to_json(analyses, compared))
         return
     pages = [models_page(analyses)] if names_of_models else all_pages(analyses, compared)
     for number, page in enumerate(pages):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from cosim.cli import options
+from cosim.cli.say import print_json
 from cosim.errors import InputError
 
 
@@ -22,7 +22,7 @@ def compare(
 
     comparison = compare_runs(first, second)
     if as_json:
-        typer.echo(json.dumps(comparison.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(comparison.to_json())
     else:
         from cosim.results.render.terminal import show_page
 
@@ -64,7 +64,7 @@ def schema(
         from cosim.results.run_schema import run_schema as schema_of
     else:
         from cosim.experiment.schema import schema as schema_of
-    typer.echo(json.dumps(schema_of(), indent=1, ensure_ascii=False))
+    print_json(schema_of())
 
 
 def prove(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cosim.cli import options
-from cosim.cli.say import say
+from cosim.cli.say import print_json, say
 from cosim.cli.trust import asking_first
 from cosim.files.reads import keep_read, note
 
@@ -164,7 +163,7 @@ def translate(
             load(scenario, settings or ()), parse_value(to), out, strict=strict, progress=bar.count
         )
     if as_json:
-        typer.echo(json.dumps(done.report.to_json(), indent=1, ensure_ascii=False))
+        print_json(done.report.to_json())
     elif not quiet:
         typer.echo(done, nl=False)
     if run_it:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from cosim.cli import options
+from cosim.cli.say import print_json
 from cosim.errors import InputError
 from cosim.units import PS_PER_S
 
@@ -70,7 +70,7 @@ def partition(
         ):
             said[name] = _simulated_s(profile, plan, machines)
     if as_json:
-        typer.echo(json.dumps(said, indent=1, ensure_ascii=False))
+        print_json(said)
     else:
         typer.echo(_page(layers, said), nl=False)
 

@@ -29,13 +29,12 @@ def report(
     shown: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
     """Write a run as one HTML file without a network: answer, timeline, critical path, fabric."""
-    from cosim.files.whole import keep_others
     from cosim.results.report.document import report as report_of
     from cosim.results.report.document import sweep_report
     from cosim.results.report.sweep_data import TRIALS, load_sweep
     from cosim.results.stored_run import load_run
 
-    keep_others(out, 'name="generator" content="cosim"', "page")
+    keep_page(out)
     if (first / TRIALS).is_file():
         if second is not None:
             raise InputError(
@@ -48,6 +47,21 @@ def report(
     say(f"written: {written} ({written.stat().st_size:,} bytes)")
     if shown:
         webbrowser.open(written.resolve().as_uri())
+
+
+def keep_page(path: Path) -> None:
+    """See that a page to be written replaces no file that is read, and none but a page of cosim's.
+
+    Raises
+    ------
+    InputError
+        It would.
+    """
+    from cosim.files.reads import keep_read
+    from cosim.files.whole import keep_others
+
+    keep_read(path)
+    keep_others(path, 'name="generator" content="cosim"', "page")
 
 
 def _page_beside(page: Path, folder: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,10 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from cosim.cli import options
-from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.say import end_if_interrupted, logged, print_json, say
 from cosim.cli.trust import asking_first
 from cosim.errors import InputError
-from cosim.files.reads import keep_read
 
 if TYPE_CHECKING:
     from cosim.experiment.scenario import Scenario
@@ -68,25 +66,28 @@ def run(
 
     changes = [*(settings or ()), *([f"release={release}"] if release else ())]
     source = None if scenario is None else experiment.read_source(scenario, changes)
-    if report is not None:
-        keep_read(report)  # before a run that may take hours
     if check:
         _check_goes_with(source, networks or store)
-    if measures:
-        source = _with_measures(source, measures, networks)
     studies = _studies(by_itself, open_loop, what_matters)
     what, takes = _kind(source, resume, networks, studies)
     given = {
         "SCENARIO": source, "--set": changes, "--out": out, "--network": networks, "--vary": vary,
         "--alone": by_itself, "--open-loop": open_loop, "--what-matters": what_matters, "--check": check,
         "--figure": figure, "--engine": engine, "--store": store, "--again": again, "--executor": executor,
-        "--workers": workers,
+        "--workers": workers, "--measure": measures, "--report": report,
     }  # fmt: skip
     _refuse(what, given, takes)
+    # What can't be printed or written is known before a run that may take hours.
+    if measures:
+        source = _with_measures(source, measures)
     if figure is not None:
         from cosim.results.render.figure import check_figure
 
         check_figure(figure)
+    if report is not None:
+        from cosim.cli.report import keep_page
+
+        keep_page(report)
     kept: dict[str, Any] = {"store": store, "again": again, "allow_large": allow_large}
     where: dict[str, Any] = {"executor": executor, "workers": workers or _cores(source, executor)}
     done: Done
@@ -113,12 +114,7 @@ def run(
             )
             if studies:
                 _study_beside(done, studies, **kept, **where, progress=bar.show)
-    try:
-        measured = _measured(done, source, measures or ())
-    except InputError:  # the run is there all the same
-        _print(done, as_json, quiet, {})
-        raise
-    _print(done, as_json, quiet, measured)
+    _tell(done, source, measures or (), as_json, quiet)
     if figure is not None:
         drawn = cast("Run | SweepRun", done).draw(figure)
         if not quiet:
@@ -126,7 +122,7 @@ def run(
     if check:
         _check(done, quiet)
     if report is not None:
-        _report(done, report)
+        say(f"written: {cast('Run | StoredRun | SweepRun', done).report().save(report)}")
     _end(done, out or report)
 
 
@@ -156,13 +152,14 @@ def _kind(
     """
     from cosim.experiment.scenario import Scenario
 
-    beside = {"--alone", "--open-loop", "--what-matters", "--check", "--figure"}
+    shown = {"--figure", "--measure", "--report"}
+    beside = {"--alone", "--open-loop", "--what-matters", "--check", *shown}
     if resume is not None:
         return "--resume", beside
     if source is None:
         raise InputError("give a scenario or a sweep, or --resume with the folder of a run that broke off")
     if not isinstance(source, Scenario):
-        return _SWEEP, _RUNS | {"--out", "--figure"}
+        return _SWEEP, _RUNS | {"--out"} | shown
     if networks is not None:
         return "--network", _RUNS | {"--network", "--vary"}
     one = {"SCENARIO", "--set", "--store", "--again", "--out", "--engine"} | beside
@@ -211,22 +208,18 @@ def _cores(source: Scenario | Sweep | None, executor: str | None) -> int | None:
     return num_cores()
 
 
-def _with_measures(
-    source: Scenario | Sweep | None, names: list[str], networks: str | None
-) -> Scenario | Sweep | None:
+def _with_measures(source: Scenario | Sweep | None, names: list[str]) -> Scenario | Sweep | None:
     """The same, a sweep with these measures.
 
     Raises
     ------
     InputError
-        There is no such measure, or several networks are compared.
+        There is no such measure.
     """
     from cosim.experiment.facts import check_names
     from cosim.experiment.sweep import Sweep
 
     check_names(names)
-    if networks is not None:
-        raise InputError("--measure doesn't go with --network, which compares iterations")
     return source.with_settings({"measures": names}) if isinstance(source, Sweep) else source
 
 
@@ -246,13 +239,24 @@ def _measured(done: Done, source: Scenario | Sweep | None, names: Sequence[str])
     return {}
 
 
+def _tell(
+    done: Done, source: Scenario | Sweep | None, names: Sequence[str], as_json: bool, quiet: bool
+) -> None:
+    """Print what came of it, with these measures; without them if one isn't known of it, which is said."""
+    measured: dict[str, float] = {}
+    try:
+        measured = _measured(done, source, names)
+    finally:
+        _print(done, as_json, quiet, measured)
+
+
 def _print_json(done: Done, measures: Mapping[str, float]) -> None:
     from cosim.results.stored_run import StoredRun
 
     values = done.summary.to_json() if isinstance(done, StoredRun) else done.to_json()
     if measures:
         values["measures"] = dict(measures)
-    typer.echo(json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False))
+    print_json(values)
 
 
 def _print(done: Done, as_json: bool, quiet: bool, measures: Mapping[str, float]) -> None:
@@ -330,14 +334,6 @@ def _check(done: Done, quiet: bool) -> None:
         say(f"checked: {done.records.num_messages} messages, none faster than its links")
 
 
-def _report(done: Done, path: Path) -> None:
-    from cosim.results.networks import NetworkComparison
-
-    if isinstance(done, NetworkComparison):
-        raise InputError("--report doesn't go with several networks: give it of one run, or of a sweep")
-    say(f"written: {done.report().save(path)}")
-
-
 def _end(done: Done, written: Path | None) -> None:
     """What is wrong with it, and the exit code for that."""
     from cosim.experiment.simulate import Run
@@ -346,19 +342,13 @@ def _end(done: Done, written: Path | None) -> None:
         if done.scenario.record.messages and written is None and not done.interrupted:
             place = done.scenario.locate("record", "messages")
             say(f"warning: {place}: has no effect: messages are written with --out or --report only")
-        _end_early(done.interrupted)
+        end_if_interrupted(done.interrupted)
         return
     from cosim.results.stored_run import StoredRun
     from cosim.results.sweep import SweepRun
 
     if not isinstance(done, StoredRun):
-        _end_early(done.interrupted)
+        end_if_interrupted(done.interrupted)
     if isinstance(done, SweepRun) and done.failed:
         say(f"error: {len(done.failed)} of {len(done.runs)} runs could not go on")
         raise typer.Exit(1)
-
-
-def _end_early(why: str) -> None:
-    if why:
-        say(f"interrupted: {why}; what was computed until then is kept")
-        raise typer.Exit(INTERRUPTED)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -17,6 +19,18 @@ def say(text: str) -> None:
     from cosim.results.render.text import printable
 
     typer.echo("\n".join(map(printable, text.split("\n"))), err=True)
+
+
+def print_json(value: Any) -> None:
+    """A result as JSON, to stdout."""
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def end_if_interrupted(why: str) -> None:
+    """End the command with the exit code of an interrupt, if there was one: then ``why`` says when."""
+    if why:
+        say(f"interrupted: {why}; what was computed until then is kept")
+        raise typer.Exit(INTERRUPTED)
 
 
 class _ToStderr(logging.Handler):

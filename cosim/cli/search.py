@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cosim.cli import options
-from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.say import end_if_interrupted, logged, print_json, say
 from cosim.cli.trust import asking_first
 
 _Objectives = Annotated[
@@ -51,6 +50,10 @@ def search(
     from cosim.files.located_yaml import parse_value
     from cosim.results.render.terminal import show_page
 
+    if report is not None:
+        from cosim.cli.report import keep_page
+
+        keep_page(report)
     with logged(quiet), ProgressBar(shown=not quiet) as bar:
         done = searching(
             design,
@@ -63,14 +66,12 @@ def search(
             progress=bar.show,
         )
     if as_json:
-        typer.echo(json.dumps(done.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(done.to_json())
     elif not quiet:
         show_page(done.page())
     if report is not None:
         say(f"written: {done.report().save(report)}")
-    if done.interrupted:
-        say("interrupted; what was run until then is kept")
-        raise typer.Exit(INTERRUPTED)
+    end_if_interrupted(done.interrupted)
     if done.best is None:
         say("error: no point that was run could go on and keeps the constraints")
         raise typer.Exit(1)

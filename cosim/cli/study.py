@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cosim.cli import options
-from cosim.cli.say import INTERRUPTED, logged, say
+from cosim.cli.say import end_if_interrupted, logged, print_json
 from cosim.cli.trust import asking_first
 from cosim.errors import InputError
 
@@ -55,12 +54,10 @@ def study(
             progress=bar.show,
         )
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(found.to_json())
     else:
         show_page(found.page())
-    if found.interrupted:
-        say("interrupted; what was run until then is kept")
-        raise typer.Exit(INTERRUPTED)
+    end_if_interrupted(found.interrupted)
 
 
 def _asked(name: str, settings: list[str] | tuple[str, ...]) -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cosim.cli import options
+from cosim.cli.say import print_json
 
 
 def learn(
@@ -97,7 +97,7 @@ def synthesise(
     workload = draw(read_model(model), ranks=ranks, seed=seed, scale=read_scale(scale))
     done = write_traces(workload, out)
     if as_json:
-        typer.echo(json.dumps(done.report.to_json(), indent=1, ensure_ascii=False))
+        print_json(done.report.to_json())
     elif not quiet:
         operations = sum(len(workload.program(rank).operations) for rank in range(workload.world_size))
         typer.echo(

@@ -1,6 +1,6 @@
 """Locality: which endpoints lie near each other, and a placement that keeps a job together.
 
-Endpoints that hang on one switch are a domain (a host's GPUs on their NVSwitch, else those of a leaf); those
+Endpoints of one switch are a domain (a host's GPUs on their NVSwitch, else those of a leaf); those
 two switches apart are a wider one, and so on until all endpoints are in one.
 """
 

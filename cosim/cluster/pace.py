@@ -59,7 +59,7 @@ class Stragglers(Spec):
 
 @dataclass(frozen=True, slots=True)
 class SlowRanks:
-    """Stragglers, worked out: parts per million of a computation's time."""
+    """Stragglers, computed: parts per million of a computation's time."""
 
     ranks: frozenset[int]
     millionths: int
@@ -76,7 +76,7 @@ class JobPace:
     slow: tuple[SlowRanks, ...]
 
     def durations_ps(self, rank: int, iteration: int, operation: I64, duration_ps: I64) -> I64:
-        """Of operations of a rank's program that would take ``duration_ps``; never below zero."""
+        """Durations of operations of a rank's program that would take ``duration_ps``; never below zero."""
         for one in self.slow:
             begun = iteration >= one.first and (one.last is None or iteration <= one.last)
             if begun and rank in one.ranks:

@@ -12,8 +12,8 @@ from cosim.cluster.schedulers.check import checked
 from cosim.cluster.schedulers.contract import Decision, Scheduler
 from cosim.cluster.schedulers.profile import JobProfile, Placed
 from cosim.engine.directing import Director, JobOrder
+from cosim.fabric.pinned import PinnedPaths
 from cosim.topology.graph import Topology
-from cosim.topology.pinned import PinnedPaths
 
 Candidates = Callable[[int, I32, int], Sequence[I32]]
 """(Job, free endpoints, at most how many) to placements of the job, its own first; none: it has to wait."""

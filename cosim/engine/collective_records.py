@@ -71,7 +71,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
     @classmethod
     @cache
     def none(cls) -> CollectiveRecords:
-        """Of a run that has no collectives."""
+        """The records of a run that has no collectives."""
         return cls(np.zeros(0, record("ended_collective")), (), (), (), np.zeros(0, record("rank")))
 
     @classmethod

@@ -249,7 +249,7 @@ class Engine:
                 self._bound(number, table)
 
     def forget_traits(self, job: int) -> None:
-        """Have the network told anew of a job's priority and weight, for what it sends from now on."""
+        """Have the network told again of a job's priority and weight, for what it sends from now on."""
         row = self.columns.jobs[job]
         first, count = int(row["trait0"]), int(row["iterations"])
         self.columns.traits[first : first + count] = NONE

@@ -40,7 +40,7 @@ class Planned:
 
     @property
     def num_messages(self) -> int:
-        """Messages that it sends each time; where code carries it, in the mean."""
+        """Messages that it sends each time; where code carries it, on average."""
         return self.plan.num_messages if not self.carried else round(sum(self.carried) / len(self.carried))
 
 

@@ -32,8 +32,9 @@ class Pace(Protocol):
     """How long computations take in fact: stragglers, jitter."""
 
     def durations_ps(self, rank: int, iteration: int, operation: I64, duration_ps: I64) -> I64:
-        """Of computations and memory accesses, numbers in the rank's program, that the workload says take
-        ``duration_ps``.
+        """Durations of computations and memory accesses, by their numbers in the rank's program.
+
+        ``duration_ps`` is what the workload says that they take.
         """
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I32, I64, ON_COMPLETION, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.releaser import Releaser
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics, granted_by
 from cosim.network.store import STARTED
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 

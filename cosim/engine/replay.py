@@ -28,7 +28,7 @@ from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
-from cosim.network.changes import MOST_IN_VAIN
+from cosim.fabric.ways import MOST_IN_VAIN
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
@@ -126,7 +126,7 @@ def replay(
 
 
 class Replay:
-    """One run. ``environment`` is a SimPy environment: processes of one's own may join it before ``run``."""
+    """One run. ``environment`` is a SimPy environment: processes of your own may join it before ``run``."""
 
     def __init__(
         self,
@@ -534,7 +534,7 @@ class Replay:
         raise StallError(what, [*others, *waits(self._engine, stuck.tolist(), alone)])
 
     def _check_room(self) -> None:
-        """Of a run that stands still: whether it only waits for what comes later than times go."""
+        """Refuse to go on with a run that only waits for what comes later than times go."""
         sizes = [int(job.info.workload.table.size_bytes.max(initial=0)) for job in self._jobs]
         largest, slowest = max(sizes, default=0), float(self._topology.link_rate_bps.min(initial=np.inf))
         # Its headers, and a round trip before it, take their time, too.

@@ -137,7 +137,7 @@ def _is_time(value: object) -> bool:
 
 
 def _workloads(scenario: Scenario, number: int, made: Made | None) -> list[Workload]:
-    """Of each job that an entry stands for: one and the same, unless it is drawn."""
+    """The workload of each job that an entry stands for: one and the same, unless it is drawn."""
     if made is None:
         return _new_workloads(scenario, number)
     job = scenario.jobs[number]

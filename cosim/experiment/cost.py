@@ -69,7 +69,7 @@ class CostTable(Spec):
 
 
 def read_cost(path: Path) -> Any:
-    """A table of one's own, as plain values.
+    """A table of your own, as plain values.
 
     Raises
     ------

@@ -9,12 +9,12 @@ from cosim.cluster.pace import JobPace
 from cosim.engine.records import JobInfo
 from cosim.errors import ScenarioError
 from cosim.experiment.scenario import Scenario
+from cosim.fabric.changes import LinkChanges
 from cosim.faults.event import Event
 from cosim.faults.training import Lifetime, live
 from cosim.network.simulator import NetworkSimulator
 from cosim.plugin_file import at
 from cosim.registry import nearest
-from cosim.topology.changes import LinkChanges
 from cosim.topology.graph import Topology
 from cosim.units import format_time
 

@@ -50,7 +50,9 @@ def measured(
     found: dict[str, float] = {}
     for name in dict.fromkeys(name if name in MEASURES else QUANTITIES[name].needs for name in names):
         if name and MEASURES[name].needs_alone and alone is None:
-            raise InputError(f"{name} is held against each job by itself", hint="--alone, or alone=True")
+            raise InputError(
+                f"{name} is held against each job by itself", hint="run with --alone, or run.study('alone')"
+            )
         if name:
             found[name] = MEASURES[name].of(summary, alone or {})
     wanted = {fact for name in names if name not in MEASURES for fact in QUANTITIES[name].facts}

@@ -2,7 +2,7 @@
 
 Two numbers, ``rate`` and ``step``: Gauss-Newton on the logarithms of times, within their bounds. A number
 that moves no measured time by a tenth of what it is changed by isn't fitted, and that is said. Which way a
-size goes is chosen anew each time, as NCCL would; ``declared`` stays that of the scenario's fabric.
+size goes is chosen again each time, as NCCL would; ``declared`` stays that of the scenario's fabric.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Fitted:
     before: Validation
     after: Validation
     kernels: tuple[KernelError, ...] = ()
-    """Of the jobs that were traced."""
+    """The kernels of jobs that were traced."""
     script: str = ""
     """Which script explains the jobs, or which several do."""
 

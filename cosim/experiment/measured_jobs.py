@@ -53,7 +53,7 @@ class MeasuredJob:
 
     @property
     def seconds(self) -> float:
-        """Of the measured iteration."""
+        """The measured iteration, seconds."""
         return self.measured.seconds
 
     def simulate(self, more: Mapping[str, Any] | None = None) -> float:

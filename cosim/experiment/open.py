@@ -25,14 +25,14 @@ from cosim.experiment.settings import Changes
 from cosim.experiment.shared_cluster import PossiblePlacements
 from cosim.experiment.simulate import finished, release_of
 from cosim.experiment.watch import watched
+from cosim.fabric.changes import LinkChanges
+from cosim.fabric.pinned import PinnedPaths
 from cosim.files.located_yaml import Document, read
 from cosim.network.reference.releasing import PlainReleasing
 from cosim.processes.held import HeldJobs
 from cosim.processes.reference import ReferenceSimulation
 from cosim.processes.simulation import Simulation
-from cosim.topology.changes import LinkChanges
 from cosim.topology.graph import Topology
-from cosim.topology.pinned import PinnedPaths
 from cosim.units import parse_time
 from cosim.workload.program import DeviceMesh, Program, Workload
 from cosim.written import plain as plain_values

@@ -17,7 +17,7 @@ from cosim.engine.records import I64
 from cosim.errors import CosimError, InputError, ScenarioError
 from cosim.experiment.build import Made, assembled, fabric
 from cosim.experiment.prepared_state import FreeSetting, PreparedState, RunResults, can_be_free, ranks_of
-from cosim.experiment.run import read_source
+from cosim.experiment.run import read_scenario
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import check_jobs, simulate
 from cosim.plugin_file import plugin_errors
@@ -192,21 +192,14 @@ def prepare(scenario: Scenario | Mapping[str, Any] | str | Path, free: Free) -> 
     >>> prepared.run_many({"topology.rate": [40, 80, 160]}).end_ps
     array([1200000000,  600000000,  300000000])
     """
-    return PreparedScenario(_scenario(scenario), free)
-
-
-def _scenario(given: Scenario | Mapping[str, Any] | str | Path) -> Scenario:
-    found = read_source(given)
-    if isinstance(found, Scenario):
-        return found
-    raise InputError("a sweep is no scenario: cosim.run runs it")
+    return PreparedScenario(read_scenario(scenario), free)
 
 
 class PreparedScenario:
     """A scenario that is ready to run at any values of its free settings; :func:`cosim.prepare` makes it.
 
     Where only rates and latencies of links, starts of jobs or parameters of a congestion control are free, a
-    run takes its loop and little more. Others are free as well; then all but workloads is made anew for each
+    run takes its loop and little more. Others are free as well; then all but workloads is made again for each
     value. Threads may run at the same time.
 
     Examples
@@ -249,7 +242,7 @@ class PreparedScenario:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Those of the free settings for whose values nothing is made anew."""
+        """Those of the free settings for whose values nothing is made again."""
         state = self._state(())
         return tuple(path for path in self._free if state.takes(path))
 

@@ -188,7 +188,7 @@ def _find(scenario: Scenario, keys: KeyPath, path: str) -> tuple[Any, Any]:
 
 
 def can_be_free(scenario: Scenario) -> list[str]:
-    """Paths of a scenario's settings for whose values nothing is made anew, as a rule."""
+    """Paths of a scenario's settings for whose values nothing is made again, as a rule."""
     found = [f"jobs[{k}].start" for k in range(len(scenario.jobs))]
     for name, one in (("topology", scenario.topology), ("network.control", _control(scenario))):
         if isinstance(one, Spec):
@@ -285,7 +285,7 @@ class PreparedState:
         self._places = RunPlaces(columns)
 
     def takes(self, path: str) -> bool:
-        """Whether runs may differ in a setting without anything made anew."""
+        """Whether runs may differ in a setting without anything made again."""
         one = self._free[path]
         if not self.is_ready:
             return False
@@ -371,7 +371,7 @@ def _is_free(scenario: Scenario, built: Built, own: Topology) -> bool:
 
 
 def _traced(scenario: Scenario, own: Topology, settings: Sequence[FreeSetting]) -> Trace | None:
-    """What links have at any values of settings; None: that can't be said without building it anew."""
+    """What links have at any values of settings; None: that can't be said without building it again."""
     spec = scenario.topology
     assert isinstance(spec, Spec)
     if is_foreign(type(spec)):

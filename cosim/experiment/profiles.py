@@ -28,8 +28,9 @@ _kept: dict[str, JobProfile] = {}
 
 
 def profiles(scenario: Scenario, built: Built) -> list[JobProfile | None]:
-    """Of each job; None for background traffic, which has no iterations. Jobs alike are run once, and what
-    was run before in this process is not run again.
+    """The profile of each job; None for background traffic, which has no iterations.
+
+    Jobs alike are run once, and what was run before in this process is not run again.
 
     Raises
     ------

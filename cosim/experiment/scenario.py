@@ -32,6 +32,7 @@ from cosim.cluster.schedulers.contract import Scheduler
 from cosim.context import Context
 from cosim.errors import Location, ScenarioError
 from cosim.experiment import settings
+from cosim.fabric.changes import DETECTION_PS
 from cosim.faults.event import Event
 from cosim.faults.training import TrainingRun
 from cosim.files import located_yaml
@@ -42,7 +43,6 @@ from cosim.pattern.config import CollectiveConfig
 from cosim.processes.contract import Driver, ProcessSpec
 from cosim.registry import Named, located
 from cosim.spec import Spec, TimePs
-from cosim.topology.changes import DETECTION_PS
 from cosim.topology.contract import TopologySpec
 from cosim.topology.graph import Topology
 from cosim.workload.contract import WorkloadSpec
@@ -93,7 +93,7 @@ class Job(Spec):
     priority: int = Field(0, ge=0, description="0 is served first; lower ones get what is left")
 
     def names(self) -> list[str]:
-        """Of each job that this stands for."""
+        """The name of each job that this stands for."""
         return [self.name] if self.count == 1 else [f"{self.name}.{k}" for k in range(self.count)]
 
     @property
@@ -414,10 +414,7 @@ def from_document(
 ) -> Scenario:
     """A scenario from located YAML; ``name`` is used where it has none of its own."""
     check_document(document, base)
-    if isinstance(changes, Mapping):
-        settings.apply_values(document, changes)
-    else:
-        settings.apply_texts(document, changes)
+    settings.apply(document, changes)
     document.tell_comment()
     return _validate(document, base, name)
 
@@ -426,7 +423,7 @@ def _validate(document: located_yaml.Document, base: Path, name: str) -> Scenari
     value = {} if document.value is None else document.value
     if isinstance(value, dict) and "axes" in value:
         raise ScenarioError(
-            "this is a sweep, not a scenario: cosim.run and cosim.Sweep.load take it",
+            "this is a sweep, not a scenario: `cosim run` and cosim.sweep take it",
             location=document.locate(("axes",)),
         )
     try:

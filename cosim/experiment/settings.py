@@ -80,9 +80,23 @@ def apply(document: Document, changes: Changes) -> None:
         A path that can't be followed; of a text: no '=', or a value that is not YAML.
     """
     if isinstance(changes, Mapping):
-        apply_values(document, changes)
-    else:
-        apply_texts(document, [changes] if isinstance(changes, str) else changes)
+        for path, value in changes.items():
+            setting = f"{path}={value}"
+            _put(document, parse_path(path, setting), value, setting)
+        return
+    for setting in [changes] if isinstance(changes, str) else changes:
+        path, equals, text = setting.partition("=")
+        if not equals:
+            raise ScenarioError(
+                "there is no '='",
+                location=Location(f"--set {setting}"),
+                hint="write it as in --set jobs[0].iterations=5",
+            )
+        try:
+            value = parse_value(text)
+        except ScenarioError as error:
+            raise ScenarioError(error.message, location=Location(f"--set {setting}")) from None
+        _put(document, parse_path(path, setting), value, setting)
 
 
 def copied(document: Document) -> Document:
@@ -101,36 +115,6 @@ def part(document: Document, key: str) -> Document:
         {where[1:]: line for where, line in document.lines.items() if where[:1] == (key,)},
         {where[1:]: text for where, text in document.settings.items() if where[:1] == (key,)},
     )
-
-
-def apply_texts(document: Document, settings: Iterable[str]) -> None:
-    """Apply ``path=value`` texts in order.
-
-    Raises
-    ------
-    ScenarioError
-        No '=', a value that is not YAML, or a path that can't be followed.
-    """
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        if not equals:
-            raise ScenarioError(
-                "there is no '='",
-                location=Location(f"--set {setting}"),
-                hint="write it as in --set jobs[0].iterations=5",
-            )
-        try:
-            parsed = parse_value(value)
-        except ScenarioError as error:
-            raise ScenarioError(error.message, location=Location(f"--set {setting}")) from None
-        _put(document, parse_path(path, setting), parsed, setting)
-
-
-def apply_values(document: Document, settings: Mapping[str, Any]) -> None:
-    """Apply a mapping of path to Python value."""
-    for path, value in settings.items():
-        setting = f"{path}={value}"
-        _put(document, parse_path(path, setting), value, setting)
 
 
 def _put(document: Document, path: KeyPath, value: Any, setting: str) -> None:

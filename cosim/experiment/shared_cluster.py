@@ -37,7 +37,7 @@ def shared_cluster(scenario: Scenario, built: Built) -> tuple[Built, Cluster | N
 
     known = profiles(scenario, built) if scheduler is not None else [None] * len(built.jobs)
     if scheduler is not None and scheduler.pins_paths:
-        from cosim.topology.pinned import PinnedPaths
+        from cosim.fabric.pinned import PinnedPaths
 
         routed = replace(built.topology, routing=PinnedPaths(built.topology.routing))
         built = replace(built, topology=routed)

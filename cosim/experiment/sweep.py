@@ -64,7 +64,7 @@ OF_A_DESIGN = (
 class Sweep(Spec):
     """A scenario, axes of choices, seeds, and what is measured
 
-    In Python it is given to :func:`cosim.run`; :func:`cosim.sweep` makes it from a scenario and axes.
+    :func:`cosim.sweep` runs it, and also makes it from a scenario and axes.
 
     Examples
     --------

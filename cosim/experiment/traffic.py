@@ -60,9 +60,10 @@ def rings_of(scenario: Scenario, logged: Iterable[LoggedCommunicator]) -> tuple[
     Raises
     ------
     InputError
-        The scenario's topology has no hosts, or its all-reduces aren't NCCL's.
+        The scenario's topology has no hosts, or too few GPUs, or its all-reduces aren't NCCL's.
     """
-    shape = host_shape(fabric(scenario), scenario.topology)
+    topology, logged = fabric(scenario), tuple(logged)
+    shape = host_shape(topology, scenario.topology)
     if shape is None:
         raise InputError(
             "the topology has no hosts with several GPUs, so NCCL's rings can't be said",
@@ -75,6 +76,13 @@ def rings_of(scenario: Scenario, logged: Iterable[LoggedCommunicator]) -> tuple[
             "all_reduce is not by NCCL's rings, and the log has these",
             location=scenario.locate("collectives"),
             hint="leave collectives.all_reduce out, or write nccl",
+        )
+    most = max((one.num_ranks for one in logged), default=0)
+    if most > topology.num_endpoints:
+        raise InputError(
+            f"the log has a communicator of {most:,} ranks, and the topology {topology.num_endpoints:,} GPUs",
+            location=scenario.locate("topology"),
+            hint="give the topology of the job that wrote the log",
         )
     return tuple(_communicator(one, nccl, shape) for one in logged)
 
@@ -110,7 +118,7 @@ def _communicator(logged: LoggedCommunicator, nccl: Nccl, shape: HostShape) -> L
 def traffic_of_model(name: str, settings: Iterable[str] = ()) -> TrafficCapture:
     """The traffic of four iterations of a catalogue's model: data parallel on 8 A100s, a batch of 64.
 
-    They hang on two leaves, 100 Gbps each. ``settings`` change that, as in ``jobs[0].workload.batch=128``.
+    They are below two leaves, 100 Gbps each. ``settings`` change that: ``jobs[0].workload.batch=128``.
 
     Raises
     ------

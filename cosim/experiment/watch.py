@@ -34,7 +34,7 @@ def watched(scenario: Scenario, built: Built) -> Watched | None:
         return None
     _check_network(scenario, built.network)
     with at(scenario.locate("record", "queues"), TopologyError):
-        from cosim.faults.links import links_between
+        from cosim.fabric.links import links_between
 
         parts = [part for name in record.queues for part in links_between(topology, name)]
     links = np.unique(np.array([link for part in parts for link in part], np.int64))

@@ -5,21 +5,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from itertools import groupby
 
-import numpy as np
-
 from cosim.errors import TopologyError
+from cosim.fabric.changes import DividedChanges, LinkChange
+from cosim.fabric.links import Part, check_rate, links_at, links_between, nodes_named
 from cosim.faults.event import Event
 from cosim.faults.occasions import occasions
-from cosim.registry import nearest
-from cosim.topology.changes import DividedChanges, LinkChange
 from cosim.topology.graph import I32, Topology
-from cosim.units import NEVER, format_rate
-
-Part = tuple[int, ...]
-"""Links that fail together, by number."""
+from cosim.units import NEVER
 
 
 def parts_of(event: Event, topology: Topology) -> list[Part]:
@@ -31,7 +25,7 @@ def parts_of(event: Event, topology: Topology) -> list[Part]:
         There is none, or it would be faster than it is; names a near one.
     """
     if event.node:
-        parts = [_links_at(topology, node) for node in _nodes(topology, event.node)]
+        parts = [links_at(topology, node) for node in nodes_named(topology, event.node)]
     elif isinstance(event.link, int):
         if not 0 <= event.link < topology.num_links:
             raise TopologyError(
@@ -42,50 +36,8 @@ def parts_of(event: Event, topology: Topology) -> list[Part]:
         parts = links_between(topology, event.link)
     if event.rate is not None:
         for link in (link for part in parts for link in part):
-            own = float(topology.link_rate_bps[link])
-            if event.rate > own:
-                name, rates = topology.link_name(link), (format_rate(event.rate), format_rate(own))
-                raise TopologyError(f"the link {name} would have {rates[0]}, more than its own {rates[1]}")
+            check_rate(topology, link, event.rate)
     return parts
-
-
-def _nodes(topology: Topology, pattern: str) -> list[int]:
-    names = topology.node_names
-    found = [n for n, name in enumerate(names) if pattern == name or fnmatchcase(name, pattern)]
-    if not found:
-        raise TopologyError(f"{topology.name} has no node {pattern!r}{nearest(pattern, names)}")
-    return found
-
-
-def _links_at(topology: Topology, node: int) -> Part:
-    return tuple(np.flatnonzero((topology.link_src == node) | (topology.link_dst == node)).tolist())
-
-
-def links_between(topology: Topology, name: str) -> list[Part]:
-    """Links by name, ``leaf* -> spine0`` or both ways, ``leaf0 <-> spine0``; parallel ones together.
-
-    Raises
-    ------
-    TopologyError
-        There is none; names a near one.
-    """
-    both = "<->" in name
-    ends = [end.strip() for end in name.split("<->" if both else "->")]
-    if len(ends) != 2 or not all(ends):
-        example = topology.link_name(0) if topology.num_links else "leaf0 -> spine1"
-        raise TopologyError(f"{name!r} is not a link; write it as in {example!r}")
-    sources, targets = ({*_nodes(topology, end)} for end in ends)
-    parts: dict[tuple[int, int], list[int]] = {}
-    for link, pair in enumerate(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True)):
-        one, other = pair
-        if one in sources and other in targets:
-            parts.setdefault(pair, []).append(link)
-        elif both and one in targets and other in sources:
-            parts.setdefault((other, one), []).append(link)
-    if not parts:
-        names = [topology.link_name(link) for link in range(topology.num_links)]
-        raise TopologyError(f"{topology.name} has no link {name!r}{nearest(name, names)}")
-    return [tuple(links) for links in parts.values()]
 
 
 _Edge = tuple[int, bool, int, Part, float]
@@ -129,7 +81,7 @@ class EventsOfLinks(DividedChanges):
                     yield LinkChange(time, name, rate)
 
     def only(self, number: I32) -> EventsOfLinks | None:
-        """See :class:`~cosim.topology.changes.DividedChanges`."""
+        """See :class:`~cosim.fabric.changes.DividedChanges`."""
         mine = replace(self, number=number)
         return mine if any(mine._touches(part) for _, _, parts in self.events for part in parts) else None
 

@@ -111,7 +111,7 @@ class Lifetime:
 
     @property
     def failures(self) -> int:
-        """Of all causes."""
+        """How many, of all causes."""
         return sum(cause.failures for cause in self.causes)
 
 

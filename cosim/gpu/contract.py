@@ -1,10 +1,10 @@
 """What a GPU of a scenario is: a spec that gives a :class:`~cosim.gpu.gpus.Gpu`, peaks and efficiencies.
 
-A GPU of one's own is a ``Gpu`` with other numbers, as a rule, at the end of an entry point::
+A GPU of your own is a ``Gpu`` with other numbers, as a rule, at the end of an entry point::
 
     MINE = Gpu(name="mine", peak_flops={"bf16": 500e12}, memory_rate="2TB/s", source="its data sheet")
 
-or a class, where the numbers are worked out or read from a file.
+or a class, where the numbers are computed or read from a file.
 """
 
 from __future__ import annotations

@@ -77,10 +77,18 @@ class Kernel:
 def matmul(
     rows: int, inner: int, columns: int, width: int, *, batch: int = 1, stride: int | None = None
 ) -> Kernel:
-    """``batch`` products of [rows, inner] by [inner, columns], numbers of ``width`` bytes.
+    """Products of [rows, inner] by [inner, columns].
 
-    The left matrix's rows in memory are ``inner`` numbers apart, the others' ``columns``, unless a ``stride``
-    says otherwise.
+    Parameters
+    ----------
+    rows, inner, columns
+        Sizes, in numbers.
+    width
+        Bytes of a number.
+    batch
+        How many such products one kernel does.
+    stride
+        Numbers by which rows lie apart in memory; None: ``inner`` for the left matrix, else ``columns``.
     """
     moved = batch * (rows * inner + inner * columns + rows * columns) * width
     flops = 2 * batch * rows * inner * columns
@@ -96,7 +104,17 @@ def memory(
     returned: tuple[Kernel, ...] | None = None,
     elements: int = 0,
 ) -> Kernel:
-    """Element by element: ``size_bytes`` read and written, arithmetic that doesn't count."""
+    """Work element by element, whose arithmetic doesn't count.
+
+    Parameters
+    ----------
+    size_bytes
+        Bytes that are read and written, together.
+    launches
+        Kernels alike, one after the other.
+    issued, returned, elements
+        As of :class:`Kernel`.
+    """
     return Kernel(
         KernelKind.MEMORY, 0, size_bytes, launches=launches, issued=issued, returned=returned,
         elements=elements,
@@ -127,7 +145,20 @@ def fused_attention(
 ) -> Kernel:
     """Attention in one kernel, whose scores never reach memory (Dao et al., arXiv 2205.14135).
 
-    ``heads`` of all sequences. Its ``backward`` makes the scores again: five products where forward has two.
+    Parameters
+    ----------
+    flops, size_bytes
+        FLOPs, and bytes of memory that it reads and writes.
+    heads
+        Heads of all sequences.
+    queries, keys, head
+        Tokens that ask, tokens that are asked, numbers of a head.
+    causal
+        Whether a token sees only those before it.
+    backward
+        Whether it is the backward pass, which makes the scores again: five products where forward has two.
+    version
+        Whose kernel it is.
     """
     kind = KernelKind.ATTENTION_BACKWARD if backward else KernelKind.ATTENTION
     return Kernel(kind, flops, size_bytes, heads, queries, head, keys, causal=causal, version=version)

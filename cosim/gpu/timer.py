@@ -29,7 +29,7 @@ block of queries has the most to do: no kernel ends before it.
 
 A scan takes as long as its bytes, as element-wise kernels do, or its products at ``scan_peak``.
 
-An element-wise kernel whose operands lie in memory differently, or are of several types, works out where each
+An element-wise kernel whose operands lie in memory differently, or are of several types, computes where each
 element is; that takes a multiprocessor as long whatever the memory's rate (``element_rate``).
 
 A kernel in a training is not a kernel alone: the power limit, which is of an average, lowers the clock
@@ -116,7 +116,7 @@ class GpuTimer:
         return size_bytes * 8 / (self.gpu.memory_rate * self.gpu.efficiency.memory_peak)
 
     def _finding_s(self, elements: int) -> float:
-        """Of elements found one by one."""
+        """Seconds for elements found one by one."""
         rate = self.gpu.efficiency.element_rate
         return 0.0 if rate is None else elements / (rate * self.gpu.multiprocessors)
 

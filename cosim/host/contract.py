@@ -1,10 +1,10 @@
 """What a host of a scenario is: a spec that gives a :class:`~cosim.host.hosts.Host`, the times that it takes.
 
-A host of one's own is a ``Host`` with other numbers, as a rule, at the end of an entry point::
+A host of your own is a ``Host`` with other numbers, as a rule, at the end of an entry point::
 
     MINE = Host(name="mine", operator_time="15us", source="a profile of our training")
 
-or a class, where the numbers are worked out or read from a file.
+or a class, where the numbers are computed or read from a file.
 """
 
 from __future__ import annotations

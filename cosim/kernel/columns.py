@@ -23,7 +23,7 @@ class Columns:
 
     - of a COLUMN or a GRID the numpy array that was put there, which is held;
     - of a GROWN column a view of the kernel's memory with all its room, stale after the kernel was called or
-      room was reserved: it is to be taken anew;
+      room was reserved: it is to be taken again;
     - of a record an array of that one record, which stays where it is;
     - of a number an integer; of another container its object.
 

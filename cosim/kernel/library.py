@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cosim.errors import SimulationError
 from cosim.kernel.layout import Parameter, header
 
-_HOW_TO_BUILD = "build it by `python -m cosim.kernel.build`, or install cosim anew by `pip install .`"
+_HOW_TO_BUILD = "build it by `python -m cosim.kernel.build`, or install cosim again by `pip install .`"
 _NO_MEMORY = -(2**63)
 _FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__  # of every function pointer of ctypes
 _RETURNS = {"int": ctypes.c_int64, "double": ctypes.c_double, "none": None}

@@ -99,7 +99,7 @@ def _compiled_in(folder: Path, source: Path, function: str, content: str) -> int
     if made.is_file():
         try:
             return function_in(open_library(made), function)
-        except OSError:  # cut short by a full disk, say: made anew
+        except OSError:  # cut short by a full disk, say: made again
             made.unlink()
     compile_c(source, made, _FLAGS)
     return function_in(open_library(made), function)

@@ -55,7 +55,7 @@ class MemorySpec(Spec):
 
     @property
     def request_bytes(self) -> int:
-        """Of a load's request to a node, and of a node's acknowledgement of a store."""
+        """Bytes of a load's request to a node, and of a node's acknowledgement of a store."""
         return 0
 
     def nodes(self, topology: Topology) -> I32 | None:  # noqa: ARG002 - most have none

@@ -130,8 +130,8 @@ class _ActivationsOut(StageBuilder):
 
 
 class ActivationsStage(_ActivationsOut, OffloadedStage):
-    """Of whole parameters, of which some may live remotely, too."""
+    """Memory of whole parameters, of which some may live remotely, too."""
 
 
 class ShardedActivationsStage(_ActivationsOut, ShardedStage):
-    """Of parameters that come together layer by layer."""
+    """Memory of parameters that come together layer by layer."""

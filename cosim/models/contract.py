@@ -73,11 +73,11 @@ class Model(Spec):
 
     @property
     def tokens(self) -> int:
-        """Of a sequence, where the scenario doesn't say; 1 where there are no sequences."""
+        """Tokens of a sequence, where the scenario doesn't say; 1 where there are no sequences."""
         return 1
 
     def forward_flops(self, length: int) -> float | None:  # noqa: ARG002 - for those that know
-        """Of a sample of ``length`` tokens, forward, as utilisation counts them; None: not known."""
+        """FLOPs of a sample of ``length`` tokens, forward, as utilisation counts them; None: not known."""
         return None
 
     def is_uneven(self) -> bool:
@@ -90,7 +90,7 @@ class DataParallelModel(Model):
 
     @abstractmethod
     def layers(self, batch: int, width: int, parallel: Parallel) -> list[Layer]:
-        """Of ``batch`` samples on one rank, numbers of ``width`` bytes.
+        """The layers for ``batch`` samples on one rank, numbers of ``width`` bytes.
 
         Gradients are summed over ``parallel.gradient_axes``.
         """

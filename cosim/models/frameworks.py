@@ -171,7 +171,7 @@ class Megatron(MegatronSettings, Framework):
                 raise ValueError(f"framework.recipes: {name}: {one} beside recipe {whole}; {known} would do")
 
     def idle_under(self, workload: ModelWorkload) -> list[tuple[str, str]]:
-        """Of what the parallelism doesn't have."""
+        """Settings that have no effect under the parallelism."""
         p = workload.parallel
         idle = self.idle_with(stages=p.pp, tensor_parallel=p.tp)
         given = self.model_fields_set

@@ -47,7 +47,7 @@ def _behind(now: int, then: int, until: int, length_ps: int) -> float:
 
 
 def _issued(program: Program) -> Iterator[tuple[int, int]]:
-    """Of each computation: when the host has issued it, when the GPU ends it; both in their order."""
+    """When the host has issued each computation, and when the GPU ends it; both in their order."""
     free = dict.fromkeys((CPU_STREAM, COMPUTE_STREAM), 0)
     ends: list[int] = []
     for one in program.operations:

@@ -4,7 +4,7 @@
 ``simulator``           the seam
 ``flows``               tables, groups and batches of flows, as columns
 ``unaware``, ``aware``  ASTRA-sim's analytical models; ``analytical``: with links that change, its ``legs``
-``fair_share``          max-min fair sharing; its ``changes``
+``fair_share``          max-min fair sharing
 ``contract``            what a network of a scenario is: a spec that builds one
 ``forwarding``          a network that hands everything on to another
 ``hybrid``              two networks as one: scale-up and scale-out; its ``carrier``, ``shares``, ``merged``

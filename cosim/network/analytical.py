@@ -23,11 +23,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.fabric.ways import ChangeList
 from cosim.kernel import Columns, kernel, record
-from cosim.network.changes import ChangeList
 from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.core import DrainHeap
-from cosim.network.flows import I32, I64
+from cosim.network.flows import I64
 from cosim.topology.graph import F64, Topology
 from cosim.units import PS_PER_NS
 
@@ -89,17 +89,11 @@ class AnalyticalNetwork(CompiledNetwork):
         self._legs = Legs(lanes=lanes, in_turn=self.in_turn, free_message=kernel.NONE, **parts)
         self._changes.fill(self._legs.changes)
 
-    def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
-        del job, dst, channel
-        if self._is_changing:
-            self._number_paths(first + len(src), len(self._legs.path_now))
-
-    def _reroute(self) -> None:
+    def _reroute(self, so_far: I64) -> None:
+        del so_far
         legs = self._legs
         legs.lanes["avoided"] = 0
-        legs.lanes["avoided"][list(self._detours.dead)] = 1
-        legs.put(path_now=np.arange(len(legs.path_now)))
-        self._number_paths(len(legs.path_now), len(legs.path_now))
+        legs.lanes["avoided"][list(self._ways.dead)] = 1
         kernel.move_messages(self.core, legs)
 
     def _copy_model(self) -> dict[str, Any]:

@@ -47,6 +47,6 @@ def carriers_together(
 
 
 def _sums(values: Any, ptr: I64) -> I64:
-    """Of each row's links."""
+    """The sum over each row's links."""
     total = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
     return np.asarray(total[ptr[1:]] - total[ptr[:-1]], np.int64)

@@ -10,22 +10,26 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
+from cosim.fabric.changes import LinkChange, RouteChange
+from cosim.fabric.ways import ChangeList, ChangeTable, Ways
 from cosim.kernel import Columns, kernel
-from cosim.network.changes import ChangeList, ChangeTable, Detours
 from cosim.network.core import Core, DrainHeap, Reported, make_calendar
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
 from cosim.network.store import FlowStore
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
+
+if TYPE_CHECKING:
+    from cosim.network.balancing.contract import Balancer
+    from cosim.network.balancing.session import Balancing
 
 # Bins double when a run outgrows them: a first one of 65 ns wastes nothing on runs of a microsecond.
 _FIRST_BIN_BITS = 16
@@ -34,9 +38,6 @@ _REPORT_LIMIT = 1 << 14
 """Completions after which a loop stops, so that reports stay small."""
 _ONE_BIN_BITS = 61
 """Two bins of 2^61 ps hold all of time: for the statistics of a copy, which nobody reads."""
-
-OF_CHANGES = (kernel.MORE_CHANGES, kernel.NEW_ROUTES)
-"""What loops ask of links that change; :class:`CompiledNetwork` answers it."""
 
 LinkNumber = tuple[str, str]
 """A column of a network's, and the field of its records; no field: the column is of numbers."""
@@ -57,7 +58,8 @@ class CompiledNetwork(NetworkSimulator):
     by_cause = True
     """Whether what lets flows start, and when that was known, may matter to those that start at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, balancer: Balancer | None = None) -> None:
+        self._balancer = balancer
         self._opened = False
         self._closed = False
 
@@ -106,12 +108,15 @@ class CompiledNetwork(NetworkSimulator):
         state["bin_bits"] = _FIRST_BIN_BITS
         self._reported = Reported()
         # By table, endpoints, channel and job: an iteration binds what the one before did, and finds no paths
-        # anew.
+        # again.
         self._bindings: dict[tuple[int, bytes, int, int], int] = {}
-        self._ptr_used = 0
-        self._link_used = 0
         self._changes = ChangeTable(topology.changes)
-        self._detours = Detours(topology)
+        self._ways = Ways(topology, self.core)
+        self._balancing: Balancing | None = None
+        if self._balancer is not None and self._balancer.chooses:
+            from cosim.network.balancing.session import Balancing
+
+            self._balancing = Balancing(self._balancer, topology, seed)
         self._groups: dict[int, FlowGroup] = {}
         self._peeked: int | None = None
         self._knows_next = True
@@ -185,28 +190,28 @@ class CompiledNetwork(NetworkSimulator):
         elif what == kernel.NEW_ROUTES:
             self._take_routes()
         else:
-            raise AssertionError(f"{self.name} has no answer to {what}")  # pragma: no cover
+            assert self._balancing is not None, f"{self.name} has no answer to {what}"
+            self._balancing.answer(what)
 
     def _take_routes(self) -> None:
         """See to the change of routes that the loop has just taken."""
         at_hand = self._at_hand
-        self._detours.dead = self._changes.dead(int(at_hand.state["next"][0]) - 1)
-        self._reroute()
+        dead = self._changes.dead(int(at_hand.state["next"][0]) - 1)
+        if self._balancing is not None:
+            self._balancing.avoid(dead)
+        self._reroute(self._ways.avoid(dead))
         if at_hand.state["next"][0] == len(at_hand.changes):
             self._changes.fill(at_hand)
 
-    def _reroute(self) -> None:
-        """Have flows under way avoid the links that routing knows to be dead; of models with
+    def _reroute(self, so_far: I64) -> None:
+        """Have flows under way go where rows go now, which went as ``so_far`` says; of models with
         ``link_changes``.
         """
 
-    def _number_paths(self, rows: int, old: int) -> None:
-        """Have the model's ``path_now`` say where the links of rows from ``old`` on are now."""
-        core, model = self.core, self.columns
-        now = model.lengthen("path_now", rows)  # and more, in advance
-        now[old:] = np.arange(old, len(now))
-        moved, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
-        model.path_now[moved] = places
+    @property
+    def takes_paths(self) -> bool:
+        """See :class:`~cosim.network.simulator.NetworkSimulator`: but for a balancer that chooses."""
+        return self._balancing is None
 
     def traits(self, group: FlowGroup) -> int:
         """The model's number of what a group says of its job: weight, priority, coflow."""
@@ -217,7 +222,7 @@ class CompiledNetwork(NetworkSimulator):
         """Tell the model about rows that got a path, the first of them at ``path_ptr[first]``."""
 
     def bind(self, table: FlowTable, endpoints: I32, job: int, channel: int = 0) -> tuple[int, int]:
-        """(Number of a table, where its rows on these endpoints find their links): worked out once.
+        """(Number of a table, where its rows on these endpoints find their links): computed once.
 
         Raises
         ------
@@ -250,22 +255,8 @@ class CompiledNetwork(NetworkSimulator):
 
     def add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
         """Find the paths of rows; where the first one's is."""
-        first = self._append_paths(*self._topology.paths(src, dst, channel))
-        self.core.path_source[first : first + len(src)] = src
-        if self._topology.changes is not None:
-            self._detours.add(first, src, dst, channel)
+        first = self._ways.bind(src, dst, channel)
         self._bind_model(first, job, src, dst, channel)
-        return first
-
-    def _append_paths(self, ptr: I64, links: I32) -> int:
-        """Keep paths; where the first one's is."""
-        first, rows = self._ptr_used, len(ptr)
-        at, core = self._link_used, self.core
-        core.lengthen("path_source", first + rows)
-        core.lengthen("path_ptr", first + rows)[first : first + rows] = ptr + at
-        core.lengthen("path_link", at + len(links))[at : at + len(links)] = links
-        self._ptr_used += rows
-        self._link_used += len(links)
         return first
 
     def _take(self, flows: FlowBatch) -> None:
@@ -387,13 +378,7 @@ class CompiledNetwork(NetworkSimulator):
             link_bytes=np.zeros(links, np.int64),
             link_busy=np.zeros((2, links), np.int64),
         )
-        ahead = {
-            "core": core,
-            "_ptr_used": self._ptr_used,
-            "_link_used": self._link_used,
-            "_detours": self._detours.copy(),
-            **self._copy_model(),
-        }
+        ahead = {"core": core, "_ways": self._ways.copy(core), **self._copy_model()}
         # The network's attributes are the copy's while the loop runs, and put back even where it fails.
         kept = {name: getattr(self, name) for name in ahead}
         vars(self).update(ahead)
@@ -425,6 +410,7 @@ class CompiledNetwork(NetworkSimulator):
             flows_started=int(state["num_started"]),
             flows_completed=int(state["num_completed"]),
             events=int(state["num_events"]),
+            balancing=None if self._balancing is None else self._balancing.used(),
         )
 
     def close(self) -> None:

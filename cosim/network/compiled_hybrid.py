@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.kernel import Columns, kernel, record
 from cosim.network.carriers import carriers, carriers_together
 from cosim.network.compiled import CompiledNetwork
@@ -20,7 +21,6 @@ from cosim.network.flows import I32, I64, FlowGroup, FlowTable, flat_table
 from cosim.network.merged import TwoNetworks
 from cosim.network.shares import without_dependencies
 from cosim.network.simulator import NetworkSimulator
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -52,6 +52,7 @@ class CompiledHybridNetwork(TwoNetworks, CompiledNetwork):
         self._open_parts(topology, seed)
         for part in self._parts:
             self._open_mark(part)
+        self._rows = 0
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._traits: dict[tuple[int, ...], int] = {}
         one, other = self._parts
@@ -122,9 +123,9 @@ class CompiledHybridNetwork(TwoNetworks, CompiledNetwork):
                 part.resize_message(inner, size_bytes)
 
     def _add_rows(self, count: int) -> int:
-        first = self._ptr_used
-        self._ptr_used += count
-        self._pair.lengthen("rows", self._ptr_used)["path"][first : self._ptr_used] = _NONE
+        first = self._rows
+        self._rows += count
+        self._pair.lengthen("rows", self._rows)["path"][first : self._rows] = _NONE
         return first
 
     def _add_paths_of(self, which: int, first: int, mine: Any, rows: tuple[int, I32, I32, I32]) -> None:

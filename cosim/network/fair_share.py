@@ -29,12 +29,11 @@ from numpy.typing import NDArray
 
 from cosim.context import Context
 from cosim.errors import InputError, NetworkError
+from cosim.fabric.ways import ChangeList
 from cosim.kernel import Columns, kernel, record
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer
-from cosim.network.balancing.session import Balancing
-from cosim.network.changes import ChangeList
-from cosim.network.compiled import OF_CHANGES, CompiledNetwork, LinkNumber
+from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.contract import NetworkSpec
 from cosim.network.core import ChannelNumbers, DrainHeap
 from cosim.network.flows import F64, I32, I64, FlowGroup
@@ -61,14 +60,13 @@ class FairShareNetwork(CompiledNetwork):
     loop = "run_fair"
 
     def __init__(self, balancer: Balancer | None = None) -> None:
-        super().__init__()
-        self._balancer = balancer
+        super().__init__(balancer)
         # A balancer draws lots, and spreads over so many paths only: places that look alike fare otherwise.
         self.symmetric = balancer is None or not balancer.chooses
         self.by_cause = balancer is not None
 
     def _open_model(self, topology: Topology, seed: int) -> None:
-        self._balancing = Balancing(self._balancer, topology, seed)
+        del seed
         self._numbers = ChannelNumbers()
         self._traits: dict[tuple[int, int], int] = {}
         links = np.zeros(topology.num_links, record("fluid_link"))
@@ -77,7 +75,7 @@ class FairShareNetwork(CompiledNetwork):
             links[name] = numbers
         links["first"] = _NONE
         self._fluid = Fluid(links=links, drains=DrainHeap(), changes=ChangeList())
-        if self._balancing.balancer is not None:
+        if self._balancing is not None:
             self._fluid.put(balance=self._balancing.columns)
         counts = self._fluid.counts
         counts["free_flow"] = counts["free_member"] = _NONE
@@ -90,12 +88,7 @@ class FairShareNetwork(CompiledNetwork):
     @property
     def repeated(self) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: but for a balancer, which remembers."""
-        return int(kernel.FAIR_LINKS if self._balancing.balancer is None else _NONE)
-
-    @property
-    def takes_paths(self) -> bool:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: but for a balancer that chooses."""
-        return self._balancing.balancer is None
+        return int(kernel.FAIR_LINKS if self._balancing is None else _NONE)
 
     @property
     def columns(self) -> Fluid:
@@ -108,19 +101,14 @@ class FairShareNetwork(CompiledNetwork):
         fluid.lengthen("channel_of", rows)[first:rows] = numbers
         old = len(fluid.channels)
         fluid.lengthen("channels", len(self._numbers))["head"][old:] = _NONE
-        if self._topology.changes is not None:
-            self._number_paths(rows, len(fluid.path_now))
-        self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
+        if self._balancing is not None:
+            self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
 
-    def _reroute(self) -> None:
-        fluid, so_far = self._fluid, self._fluid.path_now
-        fluid.put(path_now=np.arange(len(so_far)))
-        self._number_paths(len(so_far), len(so_far))
-        if self._balancing.balancer is not None:
-            self._balancing.avoid(self._detours.dead)
-            kernel.choose_anew(fluid)
+    def _reroute(self, so_far: I64) -> None:
+        if self._balancing is not None:
+            kernel.choose_anew(self._fluid)
         else:
-            kernel.move_flows(self.core, fluid, so_far)
+            kernel.move_flows(self.core, self._fluid, so_far)
 
     def traits(self, group: FlowGroup) -> int:
         """See :class:`~cosim.network.compiled.CompiledNetwork`: weight and priority."""
@@ -138,7 +126,7 @@ class FairShareNetwork(CompiledNetwork):
         return number
 
     def _copy_model(self) -> dict[str, Any]:
-        fluid, balancing = self._fluid, self._balancing.copied()
+        fluid, balancing = self._fluid, self._balancing and self._balancing.copied()
         counts = fluid.counts[0]
         flows, members = int(counts["flows_used"]), int(counts["members_used"])
         # What a sharing lists is empty between two of them.
@@ -149,18 +137,12 @@ class FairShareNetwork(CompiledNetwork):
             "drains": fluid.drains.copy({"entries": flows}),
             "changes": fluid.changes.copy(),
         }
-        if balancing.balancer is not None:
+        if balancing is not None:
             parts["balance"] = balancing.columns
         return {
             "_balancing": balancing,
             "_fluid": fluid.copy(used, channels=fluid.channels.copy(), **parts),
         }
-
-    def _answer_model(self, what: int) -> None:
-        if what in OF_CHANGES:
-            super()._answer_model(what)
-        else:
-            self._balancing.answer(what)
 
     def has_work(self) -> bool:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -179,8 +161,6 @@ class FairShareNetwork(CompiledNetwork):
     def statistics(self) -> NetworkStatistics:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         so_far = super().statistics()
-        if self._balancing.balancer is not None:
-            so_far = replace(so_far, balancing=self._balancing.used())
         if self._topology.changes is not None:
             # What was sent before a flow was moved is taken off its new links in advance: see move_flow.
             so_far = replace(so_far, link_bytes=np.maximum(so_far.link_bytes, 0))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I64, FlowBatch
 from cosim.network.simulator import (
     Advance,
@@ -15,7 +16,6 @@ from cosim.network.simulator import (
     QueueSample,
     RateSample,
 )
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 

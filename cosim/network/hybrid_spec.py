@@ -77,7 +77,7 @@ class Hybrid(NetworkSpec):
         return self.scale_up.uses_seed() or self.scale_out.uses_seed()
 
     def simulator_build(self) -> str | None:
-        """Of both."""
+        """The builds of both parts."""
         builds = [network.simulator_build() for network in (self.scale_up, self.scale_out)]
         return None if None in builds else " ".join(filter(None, builds))
 

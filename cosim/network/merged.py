@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import ScenarioError
+from cosim.fabric.changes import LinkChange, RouteChange, changes_within
 from cosim.network.flows import F64, I64
 from cosim.network.simulator import (
     Capabilities,
@@ -20,7 +21,6 @@ from cosim.network.simulator import (
     QueueSample,
     RateSample,
 )
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.topology.scale_up import scale_up_links
@@ -119,14 +119,9 @@ class TwoNetworks(NetworkSimulator):
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """Tell each of what changes of its own links."""
         for network, numbers in zip(self.networks, self._links, strict=True):
-            own = {number: at for at, number in enumerate(numbers.tolist())}
-            mine: list[LinkChange | RouteChange] = []
-            for one in changes:
-                if isinstance(one, RouteChange):
-                    mine.append(one._replace(dead=tuple(own[link] for link in one.dead if link in own)))
-                elif one.link in own:
-                    mine.append(one._replace(link=own[one.link]))
-            if mine:
+            own = np.full(self._topology.num_links, -1, np.int32)
+            own[numbers] = np.arange(len(numbers))
+            if mine := [*changes_within(changes, own)]:
                 network.change(mine)
 
     def tune(self, values: Mapping[str, Any], now_ps: int) -> None:

@@ -40,7 +40,7 @@ class Releaser:
         self._left[handle] = 0
 
     def follows(self, handle: I32) -> NDArray[np.bool_]:
-        """Of which handles the dependencies are followed here; of those that nobody knows they aren't."""
+        """Whether dependencies of each handle are followed here; False for those that nobody knows."""
         left, followed = self._left, self._followed
         known = (handle >= 0) & (handle < len(left))
         at = np.where(known, handle, 0)

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.errors import CausalityError, NetworkError
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 
@@ -76,7 +76,7 @@ class Advance(NamedTuple):
 @dataclass(frozen=True)
 class BalancingUse:
     """What a load balancer did: how often a connection chose, and how often that changed a path it had;
-    ``paths`` that a pair of endpoints had to choose from, in the mean, and how many of them it ``used``.
+    ``paths`` that a pair of endpoints had to choose from, on average, and how many of them it ``used``.
     """
 
     balancer: str
@@ -110,8 +110,8 @@ class NetworkStatistics:
 
 
 class QueueSample(NamedTuple):
-    """Of links at an instant, float64[links] each, all classes together: bytes queued; and since ``open``
-    bytes sent, packets marked and dropped, picoseconds paused.
+    """Links at an instant, float64[links] each, all classes together: bytes queued; and since ``open`` bytes
+    sent, packets marked and dropped, picoseconds paused.
     """
 
     queue_bytes: F64
@@ -122,7 +122,7 @@ class QueueSample(NamedTuple):
 
 
 class RateSample(NamedTuple):
-    """Of the connections that send at an instant: whose they are, bits per second, bytes of the window (NaN
+    """Connections that send at an instant: whose they are, bits per second, bytes of the window (NaN
     where they have none), and the part of the round before that was marked.
     """
 

@@ -49,7 +49,19 @@ def entries(num_ranks: int, channel: ArrayLike = 0) -> Block:
 def exits(
     num_ranks: int, distance: I64, kind: Sequence[int], delay_ps: ArrayLike = 0, channel: ArrayLike = 0
 ) -> Block:
-    """The last block: every rank's end, after the dependencies given."""
+    """The last block: every rank's end, after its dependencies.
+
+    Parameters
+    ----------
+    num_ranks
+        Ranks; one row each.
+    distance, kind
+        As of :class:`Block`: how far back each rank's dependencies lie, and their kind.
+    delay_ps
+        Picoseconds from the last of them to the end.
+    channel
+        The channel of the rows.
+    """
     ranks = np.arange(num_ranks)
     return Block(num_ranks, ranks, ranks, distance, kind, delay_ps=delay_ps, channel=channel)
 
@@ -65,7 +77,21 @@ def assemble(
     owner: ArrayLike,
     num_scratch: int = 0,
 ) -> Template:
-    """One template of ``blocks``, entries first and exits last; blocks of no repetition are left out."""
+    """One template of blocks, entries first and exits last; blocks of no repetition are left out.
+
+    Parameters
+    ----------
+    name, collective, num_ranks, size_bytes
+        What carries which collective, on how many ranks, of how many bytes.
+    blocks
+        Rows of messages, in order.
+    num_chunks
+        Chunks that each rank's data is cut into.
+    owner
+        int[num_chunks]: as of :class:`Template`.
+    num_scratch
+        Further places for a chunk that each rank has, for what it receives.
+    """
     blocks = [block for block in blocks if block.repeat > 0 and block.rows > 0]
     rows = np.array([block.rows for block in blocks], np.int64)
 

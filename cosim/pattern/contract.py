@@ -70,7 +70,7 @@ class Algorithm(Spec):
         return None
 
     def read(self, context: Context) -> Algorithm:  # noqa: ARG002 - for those that are read from files
-        """The algorithm as its files have it, proved anew for each run; itself, where there are none.
+        """The algorithm as its files have it, proved again for each run; itself, where there are none.
 
         Raises
         ------

@@ -142,7 +142,7 @@ class _BinaryTree:
 
 
 def _parent(node: I64, height: int) -> I64:
-    """Of the two nodes a height's half span away, the one that is a height above."""
+    """The one of two nodes a height's half span away that is a height above."""
     step = np.int64(1 << height)
     below = node - step
     return np.where((below >> (height + 1)) & 1 == 1, below, node + step)

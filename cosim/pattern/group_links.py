@@ -1,6 +1,6 @@
 """The links between a group's ranks: what algorithms that are made for a fabric go by.
 
-Links between two endpoints of the group are there as they are. Endpoints that hang on switches are given a
+Links between two endpoints of the group are there as they are. Endpoints below switches are given a
 ring through them, in the group's order: what TACOS calls unwinding a switch to degree one (W. Won et al.,
 "TACOS: Topology-Aware Collective Algorithm Synthesizer for Distributed Machine Learning", MICRO 2024, arXiv
 2304.05301).
@@ -35,7 +35,7 @@ class GroupLinks:
 
 
 def group_links(topology: Topology, endpoints: tuple[int, ...]) -> GroupLinks:
-    """Of ranks on these endpoints; several links between two endpoints are one of their summed rate."""
+    """The links between ranks on these endpoints; several between two are one of their summed rate."""
     n = topology.num_endpoints
     position = np.full(topology.num_nodes, -1, np.int64)
     position[list(endpoints)] = np.arange(len(endpoints))
@@ -52,7 +52,7 @@ def group_links(topology: Topology, endpoints: tuple[int, ...]) -> GroupLinks:
 
 
 def _next_over_switches(topology: Topology, endpoints: tuple[int, ...], up: np.ndarray) -> I64:
-    """Pairs of positions: each rank and the next one whose endpoint hangs on the same piece of switches."""
+    """Pairs of positions: each rank and the next one whose endpoint has the same piece of switches."""
     n = topology.num_endpoints
     label = np.arange(topology.num_nodes)
     inner = (topology.link_src >= n) & (topology.link_dst >= n)

@@ -227,7 +227,7 @@ class Nccl(Algorithm):
 
     @property
     def law(self) -> HostLaw | None:
-        """Of one host of the system; without NVLS where it is switched off."""
+        """The law of one host of the system; without NVLS where it is switched off."""
         if self.system is None or self.system == "none":
             return None
         law = SYSTEMS[self.system]
@@ -244,7 +244,7 @@ class Nccl(Algorithm):
         return found.model_copy(update={"algorithms": chosen, "protocol": protocol})
 
     def on_few(self, num_ranks: int, few: int) -> Nccl:
-        """Of hosts with one rank hosts with one, of others with two."""
+        """The same for few hosts: with one rank each where they have one, else with two."""
         all_hosts = self.hosts or num_ranks
         local = num_ranks // all_hosts if num_ranks % all_hosts == 0 else num_ranks
         hosts = 1 if all_hosts == 1 else few // min(local, 2)

@@ -160,7 +160,7 @@ class HostLaw:
         return self.drain * beyond / (self.link_rate * self.efficiency)
 
     def _beyond(self, ranks: int, size_bytes: int) -> float:
-        """Of a rank's share, the part that comes after the first loop."""
+        """The part of a rank's share that comes after the first loop."""
         return max(0.0, 1 - self.loop * ranks / size_bytes) if size_bytes else 0.0
 
     def ring_us(
@@ -173,7 +173,9 @@ class HostLaw:
         return ends + steps * (self.hop_us(way) + size_bytes / ranks / rate)
 
     def nvls_start_us(self, ranks: int, size_bytes: int) -> float:
-        """Of an all-reduce that the switch adds up: as it was measured on up to eight GPUs, beyond those in
+        """The start of an all-reduce that the switch adds up, us.
+
+        As it was measured on up to eight GPUs, beyond those in
         proportion to what all have in their first chunks, which fill the switch before anything comes back.
         """
         if ranks <= _NVLS_RANKS:

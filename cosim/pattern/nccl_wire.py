@@ -115,7 +115,7 @@ class Wire:
         return law.nvls_efficiency * (self.local + heads - 2) / (heads + 1)
 
     def _by_law(self, law: HostLaw, template: Template, size_bytes: int) -> Template:
-        """Of one host whose system was measured."""
+        """The template for one host whose system was measured."""
         kind, ranks = template.collective, template.num_ranks
         whole = whole_bytes(kind, ranks, size_bytes)
         way: HostWay = "nvls" if self.algorithm == "nvls" else self.protocol

@@ -44,7 +44,7 @@ class Planner:
 
     A template's proof is kept by (algorithm, collective, ranks, direction, variant, root), for as long as the
     process runs: sizes and delays don't change which message carries what. Algorithms read from files are
-    proved anew by each planner; their paths start from ``context.base``. On ``hosts`` with NVLink,
+    proved again by each planner; their paths start from ``context.base``. On ``hosts`` with NVLink,
     collectives that the section doesn't name are NCCL's.
     """
 

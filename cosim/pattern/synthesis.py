@@ -99,7 +99,7 @@ def _check_reach(ends: Sequence[tuple[int, int]], num_ranks: int) -> None:
             raise AlgorithmError(
                 f"tacos: the links between the group's {num_ranks} ranks don't lead from rank {pair[0]} to "
                 f"rank {pair[1]}",
-                hint="it needs a group whose endpoints are linked, or hang on the same switches",
+                hint="it needs a group whose endpoints are linked to one another, or to the same switches",
             )
 
 

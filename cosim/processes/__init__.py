@@ -1,4 +1,4 @@
-"""Processes of one's own that take part in a run: SimPy's, with events of the co-simulation.
+"""Processes of your own that take part in a run: SimPy's, with events of the co-simulation.
 
 =====================  ======================================================================
 ``simulation``         the environment: time, processes, the end of a run

@@ -46,7 +46,7 @@ class Slot(Spec):
     hold: TimePs | None = Field(None, gt=0, description="How long; omitted: for ever.")
 
     def counted(self) -> Counter[tuple[int, int]]:
-        """Of each pair."""
+        """How many circuits each pair has."""
         return Counter((min(pair), max(pair)) for pair in self.circuits)
 
 
@@ -106,7 +106,7 @@ class CircuitFabric(TopologySpec):
         return MovedCircuits(fabric=self)
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Of a schedule that is given, and of the routing."""
+        """Settings of a schedule that is given, and the routing."""
         idle = self.idle_routing("each pair of endpoints has one path only")
         if self._slots and "look" in self.model_fields_set:
             idle.append(("look", "the schedule is given"))

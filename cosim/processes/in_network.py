@@ -62,7 +62,7 @@ class InNetwork(Carrier):
     )
 
     def idle_settings(self) -> list[tuple[str, str]]:
-        """Of a fallback, without a pool."""
+        """The fallback, without a pool."""
         idle = self.pool is None and "fallback" in self.model_fields_set
         return [("fallback", "each job has slots of its own (no pool), and none is ever taken")] * idle
 

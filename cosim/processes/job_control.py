@@ -12,10 +12,10 @@ from cosim.engine.live import LiveReplay
 from cosim.engine.programs import check_job
 from cosim.engine.under_way import Waiting
 from cosim.errors import NetworkError, WorkloadError
+from cosim.fabric.pinned import PinnedPaths
 from cosim.network.flows import I32
 from cosim.processes.links import LiveLinks
 from cosim.processes.work import End
-from cosim.topology.pinned import PinnedPaths
 
 Placements = Callable[[int, I32, int], Sequence[I32]]
 """(Job, free endpoints, at most how many) to placements of a job; none: it has to wait."""
@@ -88,7 +88,7 @@ class JobControl:
         NetworkError
             The network finds paths itself.
         """
-        self.links.changing("paths")
+        self.links.check_changing("paths")
         network, topology = self.replay.network, self.links.topology
         if not network.takes_paths:
             raise NetworkError(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.errors import NetworkError, TopologyError, WorkloadError
+from cosim.fabric.changes import DeadLinks, LinkChange, RouteChange
+from cosim.fabric.links import check_rate, links_between
 from cosim.network.simulator import NetworkStatistics
-from cosim.registry import nearest
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import format_rate, parse_rate
 
@@ -81,9 +80,9 @@ class LiveLinks:
     def __init__(self, topology: Topology, replay: LiveReplay, begin: Callable[[], None]) -> None:
         self.topology, self.replay, self.begin = topology, replay, begin
         self._known: dict[str, LiveLink] = {}
-        self._dead: set[int] = set()
+        self._dead = DeadLinks(topology.changes.detection_ps if topology.changes is not None else None)
         self._avoided: set[int] = set()
-        self._heard: list[tuple[int, frozenset[int]]] = [(0, frozenset())]
+        self._heard = [RouteChange(0, ())]
         """What routing knows to be dead, and from when on; those to come are told already."""
         self._links: dict[int, LiveLink] = {}
         self._statistics: tuple[int, NetworkStatistics] | None = None
@@ -94,7 +93,7 @@ class LiveLinks:
         return self.replay.now_ps
 
     def statistics(self) -> NetworkStatistics:
-        """The counters of all links, worked out once an instant."""
+        """The counters of all links, computed once an instant."""
         self.begin()
         now = self.now_ps
         if self._statistics is None or self._statistics[0] != now:
@@ -145,59 +144,52 @@ class LiveLinks:
         if avoid is not None:
             self._avoid(name, avoid=avoid)
             return
-        changed = []
+        changes = []
         for number in self._numbers(name):
-            own = float(self.topology.link_rate_bps[number])
             try:
                 said_as = rate if isinstance(rate, str) else f"{rate} bps"
-                becomes = (own if up else 0.0) if rate is None else parse_rate(said_as)
+                own = float(self.topology.link_rate_bps[number]) if up else 0.0
+                becomes = own if rate is None else parse_rate(said_as)
             except ValueError as error:
                 raise WorkloadError(f"rate: {error}") from None
-            if becomes > own:
-                said = format_rate(becomes), format_rate(own)
-                raise TopologyError(f"the link {name} would have {said[0]}, more than its own {said[1]}")
-            changed.append((number, becomes))
-        on, before = self.changing(name), frozenset(self._dead)
-        changes: list[LinkChange | RouteChange] = []
-        for number, becomes in changed:
-            (self._dead.discard if becomes > 0 else self._dead.add)(number)
+            check_rate(self.topology, number, becomes)
             changes.append(LinkChange(self.now_ps, number, becomes))
-        if before != self._dead and on.detection_ps is not None:
-            self._heard.append((self.now_ps + on.detection_ps, frozenset(self._dead)))
-            changes.append(self._route_change(*self._heard[-1]))
-        self.replay.network.change(changes)
-        for number, becomes in changed:
-            self.at(number).rate_bps = becomes
+        self.check_changing(name)
+        heard = self._dead.after(self.now_ps, changes)
+        self._heard += heard
+        self.replay.network.change([*changes, *map(self._avoiding, heard)])
+        for one in changes:
+            self.at(one.link).rate_bps = one.rate_bps
 
-    def changing(self, what: str) -> LinkChanges:
-        """What the topology says of changes.
+    def check_changing(self, what: str) -> None:
+        """Refuse to change anything where the run was opened so.
 
         Raises
         ------
         NetworkError
-            Nothing: it was opened so.
+            It was.
         """
-        on = self.topology.changes
-        if on is None:
+        if self.topology.changes is None:
             raise NetworkError(
                 f"{what} can't change: the run was opened without changes_links=True, of cosim.open or of "
                 "the class that the scenario names"
             )
         self.begin()
-        return on
 
     def _avoid(self, name: str, *, avoid: bool) -> None:
         """Have routes avoid links from now on, or no more."""
-        self.changing(name)
+        self.check_changing(name)
         (self._avoided.update if avoid else self._avoided.difference_update)(self._numbers(name))
         now = self.now_ps
-        known = [one for one in self._heard if one[0] <= now][-1:]
-        self._heard = known + [one for one in self._heard if one[0] > now]
-        # What is to be heard later was told with other links to avoid: told anew, the last word counts.
-        self.replay.network.change([self._route_change(max(one[0], now), one[1]) for one in self._heard])
+        known = [one for one in self._heard if one.time_ps <= now][-1:]
+        self._heard = known + [one for one in self._heard if one.time_ps > now]
+        # What is to be heard later was told with other links to avoid: told again, the last word counts.
+        self.replay.network.change([self._avoiding(one) for one in self._heard])
 
-    def _route_change(self, time_ps: int, dead: frozenset[int]) -> RouteChange:
-        return RouteChange(time_ps, tuple(sorted(dead | self._avoided)))
+    def _avoiding(self, heard: RouteChange) -> RouteChange:
+        """The routes that follow from what was heard: also without links to avoid."""
+        dead = tuple(sorted({*heard.dead, *self._avoided}))
+        return RouteChange(max(heard.time_ps, self.now_ps), dead)
 
     def path(self, nodes: Sequence[str]) -> tuple[int, ...]:
         """The links from node to node, each by the first that there is.
@@ -209,18 +201,5 @@ class LiveLinks:
         """
         return tuple(self._numbers(f"{one} -> {other}")[0] for one, other in pairwise(nodes))
 
-    @cached_property
-    def _nodes(self) -> dict[str, int]:
-        return {node: number for number, node in enumerate(self.topology.node_names)}
-
     def _numbers(self, name: str) -> list[int]:
-        topology, at = self.topology, self._nodes
-        ends = [end.strip() for end in name.split("->")]
-        found: list[int] = []
-        if len(ends) == 2 and all(end in at for end in ends):
-            mine = (topology.link_src == at[ends[0]]) & (topology.link_dst == at[ends[1]])
-            found = np.flatnonzero(mine).tolist()
-        if not found:
-            names = [topology.link_name(link) for link in range(topology.num_links)]
-            raise TopologyError(f"{topology.name} has no link {name!r}{nearest(name, names)}")
-        return found
+        return sorted(link for part in links_between(self.topology, name) for link in part)

@@ -477,7 +477,7 @@ class Simulation(CoSimEnvironment, RankWork):
         NetworkError
             The network has no control, or no such parameter, or ports were set by it.
         """
-        self._links.changing("a control")
+        self._links.check_changing("a control")
         self._replay.network.tune(values, self.now_ps)
 
     def senders(self) -> list[tuple[int, int]]:

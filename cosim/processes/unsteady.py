@@ -37,7 +37,7 @@ def unsteady(process: Generator[Any, Any, Any]) -> Iterator[str]:
 
 
 def frames_of(process: Any) -> list[FrameType]:
-    """Of a process that begins, and of generators that it was given, which it may go on with."""
+    """Frames of a process that begins, and of generators that it was given, which it may go on with."""
     frame = getattr(process, "gi_frame", None)
     if frame is None:
         return []

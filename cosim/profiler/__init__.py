@@ -15,7 +15,7 @@
 ``distributions``  what no profile can know, as an argument: experts of tokens, lengths of answers,
                    acceptance of drafts
 ``growth``         how a sequence of steps grows with a parameter: which blocks it has more of, and where
-``kept``           profiles of scripts, kept until something that they hang on changes
+``kept``           profiles of scripts, kept until something that they depend on changes
 ``profile_page``   what ``cosim profile`` prints: what was found, in a page
 ``rank_classes``   which ranks do the same: the mesh that their groups are made of, and who sends messages
 ``verify``         whether the last rank does what the one that stands for it does: the same collectives, as

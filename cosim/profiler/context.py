@@ -59,7 +59,7 @@ def profile(
         Load of the busiest expert over the mean.
     routing, lengths, acceptance, seed
         Of tokens over experts, of answers, of drafted tokens: words or files, as on the command line; what is
-        drawn hangs on the seed.
+        drawn depends on the seed.
 
     Raises
     ------

@@ -12,7 +12,7 @@ The same words on the command line and in ``cosim.profile``:
 ``FILE``               its numbers, in turn; of experts a line of counts, in turn
 =====================  ==============================================================================
 
-Units: lengths are tokens, acceptance is a probability. What is drawn hangs on the seed alone.
+Units: lengths are tokens, acceptance is a probability. What is drawn depends on the seed alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Profiles of scripts, kept until something that they hang on changes.
+"""Profiles of scripts, kept until something that they depend on changes.
 
 ::
 

@@ -1,7 +1,8 @@
 """Whether the last rank does what the one that stands for it does: the same collectives, as much computation.
 
-A collective that some ranks of a group call and others don't, or in another order, hangs on a cluster: it is
-an error, with the line of the script. Other computation (uneven shards, what only rank 0 logs) is said.
+A collective that some ranks of a group call and others don't, or in another order, waits for ever on a
+cluster: it is an error, with the line of the script. Other computation (uneven shards, what only rank 0 logs)
+is said.
 """
 
 from __future__ import annotations

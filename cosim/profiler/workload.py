@@ -1,6 +1,6 @@
 """Kind ``profile``: a profiled training iteration, timed on a GPU of the catalogue, as a workload.
 
-The profile says what is computed; how long that takes is worked out here, so that another ``gpu`` needs no
+The profile says what is computed; how long that takes is computed here, so that another ``gpu`` needs no
 other profile. Kernels run one by one as PyTorch issues them; nothing is fused that the script doesn't fuse.
 """
 
@@ -180,7 +180,7 @@ def _request(profile: Profile, place: str) -> RequestWork | None:
 
 
 def _peak(profile: Profile, gpu: Gpu) -> float | None:
-    """Of the GPU, in the type that most is multiplied in; None where nothing is."""
+    """The GPU's peak in the type that most is multiplied in; None where nothing is."""
     flops: Counter[str] = Counter()
     for program in profile.programs:
         for k, times in (kernel for step in program.steps for kernel in step.kernels):

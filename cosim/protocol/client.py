@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import FeatureError, NetworkError, ProtocolError
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I64, FlowBatch
 from cosim.network.simulator import (
     Advance,
@@ -35,7 +36,6 @@ from cosim.protocol.recovery import RecoveringSession
 from cosim.protocol.sample import decode_queues, decode_rates
 from cosim.protocol.settings import FailurePolicy, SessionSettings, Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 
 
@@ -165,15 +165,13 @@ class RemoteNetwork(NetworkSimulator):
         )
         answers = self._session.advance(parts)
         last = self.last = answers[-1]
-        columns = [(a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps) for a in answers]
-        done = injector.finish(
-            horizon,
-            last.granted_ps,
-            *(
-                np.concatenate([array(column, np.int64) for column in parts])
-                for parts in zip(*columns, strict=True)
-            ),
-        )
+        columns = [
+            [array(column, np.int64) for column in (a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps)]
+            for a in answers
+        ]
+        if len(columns) > 1:
+            columns = [[np.concatenate(parts) for parts in zip(*columns, strict=True)]]
+        done = injector.finish(horizon, last.granted_ps, *columns[0])
         if self._session.is_live or last.HasField("digest"):
             injector.check_digest(Digest(last.digest.a, last.digest.b))
         if self._told is not None:
@@ -188,9 +186,7 @@ class RemoteNetwork(NetworkSimulator):
         self._changes = self._changes or pb.Changes()
         encode_changes(changes, self._changes)
         if self._detours is not None:
-            for one in changes:
-                if isinstance(one, RouteChange):
-                    self._detours.hear(one.dead)
+            self._detours.hear(changes)
 
     def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: an advance of no length brings them.

@@ -10,12 +10,14 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from cosim.errors import DeadlineError, NetworkError, OverloadError, ServerDiedError
+from cosim.protocol import frames
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.refusal import error_of, reason_of
 from cosim.protocol.v1 import SERVICE, VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _POLL_S = 0.05  # between two attempts to reach a server that is starting
+_CANCEL = pb.SessionRequest(cancel=pb.Cancel()).SerializeToString()[:1]  # how such a request begins
 MAX_MESSAGE_BYTES = 1 << 26  # 64 MiB; larger advances go in parts
 
 
@@ -23,7 +25,8 @@ class Connection:
     """A channel to one server, and at most one session on it.
 
     A stream of gRPC has no deadline for each message: a thread puts answers on a queue, the wait on that has
-    one, and the stream is cancelled when it is over. Pings find peers that are gone or frozen.
+    one, and the stream is cancelled when it is over. Pings find peers that are gone or frozen. On one machine
+    messages go over a socket beside the stream (:mod:`cosim.protocol.frames`).
     """
 
     def __init__(
@@ -71,6 +74,14 @@ class Connection:
         self._requests: SimpleQueue[bytes | None] = SimpleQueue()
         self._answers: SimpleQueue[Any] = SimpleQueue()
         self._overdue = False
+        self._connects = False
+        self._listener: frames.Listener | None = None
+        self._frames: frames.Frames | None = None
+
+    @property
+    def has_socket(self) -> bool:
+        """Whether messages go over a socket beside the stream."""
+        return self._frames is not None
 
     def describe(
         self, timeout_s: float | None = None, is_gone: Callable[[], bool] = lambda: False
@@ -105,6 +116,7 @@ class Connection:
                 time.sleep(_POLL_S)
                 continue
             assert isinstance(found, pb.DescribeResponse)
+            self._connects = pb.FEATURE_SOCKET in found.features
             return found
 
     def healthy(self, timeout_s: float = 5.0) -> bool:
@@ -127,12 +139,18 @@ class Connection:
         call: Any = self._channel.stream_stream(
             f"/{SERVICE}/Session", request_serializer=None, response_deserializer=None
         )
-        self._call = call(iter(self._requests.get, None), wait_for_ready=False)
-        threading.Thread(target=self._read, args=(self._call, self._answers), daemon=True).start()
+        self._listener = frames.listen() if self._connects else None
+        named = None if self._listener is None else [(frames.METADATA, self._listener.name)]
+        self._call = call(iter(self._requests.get, None), metadata=named, wait_for_ready=False)
+        of_it = self._call, self._answers, self._listener
+        threading.Thread(target=self._read, args=of_it, daemon=True).start()
 
     def send(self, request: bytes) -> None:
         """Send a serialized ``SessionRequest``."""
-        self._requests.put(request)
+        if self._frames is not None and not request.startswith(_CANCEL):
+            self._frames.send(request)
+        else:
+            self._requests.put(request)
 
     def receive(self, deadline_s: float | None = None) -> bytes:
         """The next serialized ``SessionResponse``.
@@ -148,14 +166,22 @@ class Connection:
         """
         limit = self.deadline_s if deadline_s is None else deadline_s
         try:
-            answer = self._answers.get(timeout=limit)
-        except Empty:
+            answer = self._frames.receive(limit) if self._frames is not None else None
+            if answer is None:  # where the socket ended the stream says why
+                answer = self._answers.get(timeout=limit)
+        except (Empty, TimeoutError):
             # Cancelling ends the stream with an error of its own: whoever reads that is told the deadline
             # instead.
             self._overdue = True
             self._call.cancel()
             raise self._late(limit) from None
+        except OverloadError as error:
+            raise OverloadError(f"{self.name}: {error.message}") from None
         if isinstance(answer, bytes):
+            if self._listener is not None and self._frames is None:
+                # A server that was told the name has connected before its first answer, or won't.
+                self._listener.accept(MAX_MESSAGE_BYTES)
+                self._frames = self._listener.frames
             return answer
         self._answers.put(answer)  # whoever asks again is told the same
         if answer is None:
@@ -166,8 +192,9 @@ class Connection:
         """Close the session and wait for the server's end of it."""
         if self._call is None:
             return
-        self.send(pb.SessionRequest(close=pb.Close()).SerializeToString())
+        self._requests.put(pb.SessionRequest(close=pb.Close()).SerializeToString())
         self._requests.put(None)
+        self._end_socket()
         with contextlib.suppress(Empty):
             self._answers.get(timeout=min(self.deadline_s, 5.0))
         self.drop_stream()
@@ -176,15 +203,23 @@ class Connection:
         """Break the session off."""
         if self._call is not None:
             self._requests.put(None)
+            self._end_socket()
             self._call.cancel()
             self._call = None
+
+    def _end_socket(self) -> None:
+        if self._listener is not None:
+            self._listener.end()
+            if self._frames is not None:
+                self._frames.close()
+            self._listener = self._frames = None
 
     def close(self) -> None:
         """Let go of everything."""
         self.drop_stream()
         self._channel.close()
 
-    def _read(self, call: Any, answers: SimpleQueue[Any]) -> None:
+    def _read(self, call: Any, answers: SimpleQueue[Any], listener: frames.Listener | None) -> None:
         """Take answers as they come, then the end (None) or the error: a signal that interrupts a wait on the
         queue leaves the stream as it is, where gRPC's own wait can't be begun again.
         """
@@ -194,6 +229,8 @@ class Connection:
             answers.put(None)
         except self._error as error:
             answers.put(error)
+        if listener is not None:
+            listener.end()
 
     def _late(self, limit_s: float) -> DeadlineError:
         return DeadlineError(f"{self.name} did not answer within {limit_s:g} s")

@@ -40,6 +40,10 @@ DEFAULTS: dict[str, tuple[type[Any], int]] = {
 }
 """Each column's type and default. A cause of :data:`LATER` is the start's time."""
 
+_ALL_DEFAULT = {name: np.array([default], dtype) for name, (dtype, default) in DEFAULTS.items()}
+for _column in _ALL_DEFAULT.values():
+    _column.flags.writeable = False
+
 TRAITS = ("job", "coflow", "coflow_bytes", "priority", "weight")
 """Columns that belong to a group of flows, on the side of the seam."""
 
@@ -163,11 +167,11 @@ def decode(message: pb.Flows) -> FlatFlows:
     """
     count = message.count
     columns = {}
-    for name, (dtype, default) in DEFAULTS.items():
+    for name, (dtype, _) in DEFAULTS.items():
         values = getattr(message, name)
         if len(values) not in (0, 1, count):
             raise ProtocolError(f"column {name} has {len(values)} entries; {count}, 1 or 0 would be right")
-        columns[name] = array(values, dtype) if len(values) else np.array([default], dtype)
+        columns[name] = array(values, dtype) if len(values) else _ALL_DEFAULT[name]
     ends = message.dependency_end
     if not len(ends):
         if len(message.dependency_id):

@@ -132,7 +132,7 @@ class Injector:
         return needs
 
     def _within_credit(self, given: FlowColumns, room: int) -> tuple[FlowColumns, int]:
-        """Of flows to be started, those that there is room for; when the others start.
+        """The flows to be started that there is room for; when the others start.
 
         Whole instants are postponed, the latest first, until something has completed.
         """
@@ -173,7 +173,7 @@ class Injector:
         rows["handle"][slots], rows["index"][slots] = handle, index
         rows["reaction"][slots], rows["start"][slots] = columns["reaction_delay_ps"], columns["start_ps"]
         self.open_flows += count
-        # Until the answer says anew: the server grants room again as flows complete.
+        # Until the answer says again: the server grants room again as flows complete.
         self.credit -= count
         return FlatFlows(first, count, columns)
 

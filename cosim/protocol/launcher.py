@@ -88,7 +88,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """Of the process, which is its group's too."""
+        """The number of the process, which is its group's, too."""
         return self._process.pid
 
     @property

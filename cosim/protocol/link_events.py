@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from cosim.errors import FeatureError
+from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
+from cosim.fabric.ways import ways_round
 from cosim.network.flows import I32, I64
 from cosim.protocol.flat_flows import array
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import format_time
 
@@ -50,7 +51,7 @@ class ToldChanges:
             )
 
 
-def dead_sets(changes: LinkChanges) -> list[tuple[int, ...]]:
+def dead_sets(changes: Iterable[LinkChange | RouteChange]) -> list[tuple[int, ...]]:
     """The sets of dead links that routing hears of, each once; their numbers on the wire count from 1."""
     heard = (one.dead for one in changes if isinstance(one, RouteChange))
     return list(dict.fromkeys(dead for dead in heard if dead))
@@ -61,22 +62,18 @@ class DetourTable:
 
     def __init__(self, topology: Topology, changes: LinkChanges) -> None:
         self._topology = topology
-        self._sets = dict.fromkeys(dead_sets(changes))
-        self._check_few()
+        self._sets: dict[tuple[int, ...], None] = {}
+        self.hear(changes)
         self._told = len(self._sets)
 
-    def _check_few(self) -> None:
+    def hear(self, changes: Iterable[LinkChange | RouteChange]) -> None:
+        """Know of more sets, where they are others than all before."""
+        self._sets.update(dict.fromkeys(dead_sets(changes)))
         if len(self._sets) > _MOST_DEAD_SETS:
             raise FeatureError(
                 f"{len(self._sets):,} different sets of links are dead at a time; a simulator "
                 f"elsewhere is told of {_MOST_DEAD_SETS:,} at most"
             )
-
-    def hear(self, dead: tuple[int, ...]) -> None:
-        """Know of one more set, where it is another one than all before."""
-        if dead:
-            self._sets.setdefault(dead)
-            self._check_few()
 
     @property
     def is_behind(self) -> bool:
@@ -86,8 +83,8 @@ class DetourTable:
     def catch_up(self, message: pb.Paths, triples: Sequence[Triple]) -> None:
         """Add detours round sets that are new, of triples that were told before."""
         if triples:
-            ends = np.array(triples, np.int32)
-            own = self._topology.paths(*(np.ascontiguousarray(ends[:, k]) for k in range(3)))
+            ends = np.array(triples, np.int32).T.copy()
+            own = self._topology.paths(*ends)
             for number, dead in enumerate(self._sets, 1):
                 if number > self._told:
                     self._add_round(message, number, dead, ends, *own)
@@ -96,32 +93,20 @@ class DetourTable:
     def add(self, message: pb.Paths, triples: Sequence[Triple], ptr: I64, links: I32) -> None:
         """Add detours of triples with these paths to the message that tells of them."""
         message.dead_set.extend([0] * len(triples))
-        ends = np.array(triples, np.int32).reshape(-1, 3)
+        ends = np.array(triples, np.int32).reshape(-1, 3).T.copy()
         for number, dead in enumerate(self._sets, 1):
             self._add_round(message, number, dead, ends, ptr, links)
 
     def _add_round(
         self, message: pb.Paths, number: int, dead: tuple[int, ...], ends: I32, ptr: I64, links: I32
     ) -> None:
-        mask = np.zeros(self._topology.num_links, np.bool_)
-        mask[list(dead)] = True
-        on = np.concatenate([[0], np.cumsum(mask[links])])
-        hit = ends[on[ptr[1:]] > on[ptr[:-1]]]
-        if len(hit):
-            columns = [np.ascontiguousarray(hit[:, k]) for k in range(3)]
-            found, way = self._topology.routing.around(self._topology, mask, *columns)
-            self._put(message, number, columns, found, way)
-
-    @staticmethod
-    def _put(message: pb.Paths, number: int, columns: Sequence[I32], ptr: I64, way: I32) -> None:
-        # Where no way is left a triple keeps its own path, and waits.
-        there = np.flatnonzero(np.diff(ptr))
+        hit, found, way = ways_round(self._topology, dead, ends, ptr[:-1], ptr[1:], links)
         begin = message.end[-1] if message.end else 0
-        for field, column in zip((message.src, message.dst, message.channel), columns, strict=True):
-            field.extend(column[there].tolist())
-        message.end.extend((begin + ptr[there + 1]).tolist())
+        for field, column in zip((message.src, message.dst, message.channel), ends, strict=True):
+            field.extend(column[hit].tolist())
+        message.end.extend((begin + found[1:]).tolist())
         message.link.extend(way.tolist())
-        message.dead_set.extend([number] * len(there))
+        message.dead_set.extend([number] * len(hit))
 
 
 def encode_events(rows: Sequence[tuple[int, int, bool, float]], into: pb.LinkEvents, *, rates: bool) -> None:

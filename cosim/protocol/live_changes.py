@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import F64
 from cosim.protocol.flat_flows import array
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import LinkChange, RouteChange
 
 
 def encode_changes(changes: Sequence[LinkChange | RouteChange], into: pb.Changes) -> None:

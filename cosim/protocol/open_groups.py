@@ -186,13 +186,11 @@ class OpenGroups:
 
     def completed(self, handle: I32) -> list[int]:
         """Count completions by handle; groups that ended are closed and returned."""
-        ended = []
-        handles, counts = np.unique(handle, return_counts=True)
         left = self._groups.array["left"]
-        left[handles] -= counts
-        for one in handles[left[handles] == 0].tolist():
+        np.subtract.at(left, handle, 1)
+        ended = list(dict.fromkeys(handle[left[handle] == 0].tolist()))
+        for one in ended:
             del self.open_groups[one]
-            ended.append(one)
         return ended
 
 

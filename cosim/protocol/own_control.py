@@ -101,7 +101,7 @@ class OwnControl(RemoteNetwork):
 
 
 class ControlSocket:
-    """Answers what ``ask.c`` asks, in a thread: servers that are started again ask anew."""
+    """Answers what ``ask.c`` asks, in a thread: servers that are started again ask again."""
 
     def __init__(self, control: Control) -> None:
         self.error: NetworkError | None = None

@@ -22,6 +22,7 @@ class Pages:
 
     def __init__(self, dtype: Any) -> None:
         self.rows: NDArray[Any] = np.zeros(PAGE, dtype)
+        self._zero = np.zeros(1, dtype)
         self.count = 0
         self.oldest = 0
         self._place: I64 = np.full(64, _GONE, np.int64)
@@ -39,9 +40,8 @@ class Pages:
 
     def there(self, ids: I64) -> NDArray[np.bool_]:
         """Which of these ids have rows; done ones may have."""
-        known = (ids >= 0) & (ids < self.count)
-        known[known] = self._place[ids[known] >> _BITS] != _GONE
-        return known
+        known = np.asarray(ids.view(np.uint64) < self.count)  # one below 0 is a large number
+        return known & (self._place[ids * known >> _BITS] != _GONE)
 
     def add(self, count: int) -> I64:
         """Slots of that many more, zeroed; their ids follow those before."""
@@ -50,7 +50,7 @@ class Pages:
         for page in range(-(-first // PAGE), -(-self.count // PAGE)):
             self._make(page)
         slots = self.slots(np.arange(first, self.count))
-        self.rows[slots] = np.zeros(1, self.rows.dtype)
+        self.rows[slots] = self._zero
         return slots
 
     def _make(self, page: int) -> None:
@@ -67,18 +67,20 @@ class Pages:
 
     def done(self, ids: I64) -> None:
         """These are done: their rows may go."""
-        pages, counts = np.unique(ids >> _BITS, return_counts=True)
-        self._left[pages] -= counts
-        self._drop(pages[self._left[pages] == 0])
+        pages = ids >> _BITS
+        np.subtract.at(self._left, pages, 1)
+        self._drop(pages)
 
     def forget(self, oldest: int) -> None:
         """Rows below ``oldest`` may go once they are done."""
         before = self.oldest >> _BITS
         self.oldest = max(self.oldest, min(oldest, self.count))
-        pages = np.arange(before, self.oldest >> _BITS)
-        self._drop(pages[self._left[pages] == 0])
+        if before < self.oldest >> _BITS:
+            self._drop(np.arange(before, self.oldest >> _BITS))
 
     def _drop(self, pages: I64) -> None:
-        for page in pages[(pages < self.oldest >> _BITS) & (self._place[pages] != _GONE)].tolist():
-            self._unused.append(int(self._place[page]))
-            self._place[page] = _GONE
+        """Let go of those of these pages that may go."""
+        for page in set(pages[self._left[pages] == 0].tolist()):
+            if page < self.oldest >> _BITS and self._place[page] != _GONE:
+                self._unused.append(int(self._place[page]))
+                self._place[page] = _GONE

@@ -2,7 +2,7 @@
 
 Settings and controls are those of the ``congestion`` network: the same text with another name of the model.
 
-A control of one's own runs there, too. Where its ``kernel`` is a C file the server loads it, else it asks
+A control of your own runs there, too. Where its ``kernel`` is a C file the server loads it, else it asks
 this process (:mod:`cosim.protocol.own_control`): at the end of each round trip of a connection, as the
 ``congestion`` network does, or after the ``wait`` that was given, and at once after a timeout. What a control
 is told is measured on packets. ``rtt`` is that of the acknowledgement that ended the round, ``marked`` the
@@ -267,7 +267,7 @@ class Ns3Rdma(NetworkSpec):
         LaunchError
             The adapter can't be built: names what is missing.
         InputError
-            A control of one's own doesn't compile, with the compiler's first error.
+            A control of your own doesn't compile, with the compiler's first error.
         """
         command = adapters.command("ns3_rdma", lambda text: print(text, file=sys.stderr))
         inner, policy = self.control.inner(), FailurePolicy(recover=self.recover)

@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
 from cosim.network.simulator import NetworkSimulator, QueueSample, RateSample
 from cosim.protocol.dependency_tracker import DependencyTracker
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import LATER, TRAITS, FlatFlows
+from cosim.protocol.open_groups import GrowingArray
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -49,8 +50,8 @@ class ServedNetwork:
         self._network = network
         self._topology = topology
         self._tables: dict[tuple[bytes, ...], FlowTable] = {}
-        self._first: dict[int, int] = {}
-        self._left: dict[int, int] = {}
+        # By handle: the id of a group's first flow, and how many of its flows have not completed.
+        self._first, self._left = GrowingArray(np.int64), GrowingArray(np.int64)
         self._free: list[int] = []
         self._groups: list[FlowGroup] = []
         self._starts: list[tuple[I64, I64, I64]] = []
@@ -159,8 +160,10 @@ class ServedNetwork:
                 continue
             break
         # Rows are let go only now: an answer may tell of flows that completed in several turns.
-        empty = np.empty(0, np.int64)
-        told, start, when, why = (np.concatenate([empty, *(part[c] for part in columns)]) for c in range(4))
+        if len(columns) != 1:
+            empty = np.empty(0, np.int64)
+            columns = [tuple(np.concatenate([empty, *(part[c] for part in columns)]) for c in range(4))]
+        told, start, when, why = columns[0]
         slots = self.tracker.slots(told)
         self.digest.add(self.tracker.rows["key_high"][slots], self.tracker.rows["key_low"][slots], when)
         self.tracker.finish(told)
@@ -211,7 +214,10 @@ class ServedNetwork:
                 raise Refusal("INVALID_FLOWS", "a flow that waits is given no start", field="start_ps")
 
     def _open(self, run: FlatFlows, slots: I64) -> None:
-        handle = self._free.pop() if self._free else len(self._first)
+        if not self._free:
+            self._free.append(self._first.take(1)[0])
+            self._left.take(1)
+        handle = self._free.pop()
         endpoints, local = np.unique(
             np.concatenate([run.column("src"), run.column("dst")]), return_inverse=True
         )
@@ -221,8 +227,8 @@ class ServedNetwork:
         self._groups.append(
             FlowGroup(handle, table, endpoints.astype(np.int32), key, release="caller", **traits)
         )
-        self._first[handle] = run.first_id
-        self._left[handle] = run.count
+        self._first.array[handle] = run.first_id
+        self._left.array[handle] = run.count
         self.tracker.rows["handle"][slots] = handle
 
     def _table(self, participants: int, local: I32, run: FlatFlows) -> FlowTable:
@@ -270,19 +276,16 @@ class ServedNetwork:
             return FlowBatch(groups)
         slots, start, cause = (np.concatenate([s[c] for s in starts]) for c in range(3))
         handle = self.tracker.rows["handle"][slots]
-        base = np.array([self._first[h] for h in handle.tolist()], np.int64)
+        base = self._first.array[handle]
         return FlowBatch(groups, handle.astype(np.int32), self.tracker.rows["id"][slots] - base, start, cause)
 
     # -- completions out -----------------------------------------------------------------------------
 
     def _completed(self, handle: I32, index: I64) -> I64:
         """Ids of completions; lets go of groups that ended."""
-        handles, counts = np.unique(handle, return_counts=True)
-        first = np.array([self._first[h] for h in handles.tolist()], np.int64)
-        ids = first[np.searchsorted(handles, handle)] + index
-        for one, number in zip(handles.tolist(), counts.tolist(), strict=True):
-            self._left[one] -= number
-            if self._left[one] == 0:
-                self._free.append(one)
+        ids = self._first.array[handle] + index
+        left = self._left.array
+        np.subtract.at(left, handle, 1)
+        self._free += dict.fromkeys(handle[left[handle] == 0].tolist())
         self.tracker.completed += len(ids)
         return np.asarray(ids, np.int64)

@@ -11,7 +11,10 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from cosim.errors import LaunchError
+from google.protobuf.message import DecodeError
+
+from cosim.errors import CosimError, LaunchError
+from cosim.protocol import frames
 from cosim.protocol.address import Tls, check_address
 from cosim.protocol.refusal import Refusal, refusal_of, to_status
 from cosim.protocol.session import GONE, ServerConfig, Session
@@ -134,21 +137,40 @@ class Server:
             )
         session = self._make_session(self._served)
         queue: SimpleQueue[pb.SessionRequest | None] = SimpleQueue()
-        reader = threading.Thread(target=_read, args=(requests, session, queue), daemon=True)
+        named = dict(context.invocation_metadata()).get(frames.METADATA, "")
+        beside = session.connect(str(named))
+        reader = threading.Thread(target=_read, args=(requests, session, queue, beside), daemon=True)
         reader.start()
         try:
             while (request := queue.get()) is not _END and not request.HasField("close"):
                 yield from session.handle(request)
+                while beside is not None and (raw := beside.receive()) is not None:
+                    for answer in session.handle(_request(raw)):
+                        beside.send(answer.SerializeToString())
         except Refusal as refusal:
             context.abort_with_status(to_status(refusal))
-        except (OSError, RuntimeError, AssertionError) as error:
+        except (CosimError, OSError, RuntimeError, AssertionError) as error:
             context.abort_with_status(to_status(refusal_of(error)))
         finally:
+            if beside is not None:
+                beside.close()
             session.close()
             self._sessions.release()
 
 
-def _read(requests: Iterator[pb.SessionRequest], session: Session, queue: SimpleQueue[Any]) -> None:
+def _request(raw: bytes) -> pb.SessionRequest:
+    try:
+        return pb.SessionRequest.FromString(raw)
+    except DecodeError:
+        raise Refusal("STATE", f"{len(raw)} bytes that are no SessionRequest", request="") from None
+
+
+def _read(
+    requests: Iterator[pb.SessionRequest],
+    session: Session,
+    queue: SimpleQueue[Any],
+    beside: frames.Frames | None,
+) -> None:
     """Pass requests on; a cancel overtakes."""
     try:
         for request in requests:
@@ -159,6 +181,8 @@ def _read(requests: Iterator[pb.SessionRequest], session: Session, queue: Simple
     except Exception:  # grpc raises a bare one when the client went away
         session.cancel(GONE)
     queue.put(_END)
+    if beside is not None:
+        beside.end()
 
 
 def run_server(

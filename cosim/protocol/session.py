@@ -14,6 +14,7 @@ from cosim.errors import CosimError
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import array, batches, decode
+from cosim.protocol.frames import Frames, can_connect, connect
 from cosim.protocol.link_events import dead_sets, decode_events
 from cosim.protocol.live_changes import decode_changes, decode_control
 from cosim.protocol.refusal import Refusal, refusal_of
@@ -22,7 +23,6 @@ from cosim.protocol.served_network import AdvanceResult, ServedNetwork
 from cosim.protocol.topology_messages import GivenPaths, decode_topology
 from cosim.protocol.v1 import VERSION
 from cosim.protocol.v1 import network_simulator_pb2 as pb
-from cosim.topology.changes import RouteChange
 
 GONE = -1
 """Instead of a sequence number: whatever runs, nobody waits for it any more."""
@@ -50,6 +50,8 @@ class ServerConfig:
             pb.FEATURE_CANCEL,
             pb.FEATURE_WALL_BUDGET,
         ]
+        if can_connect():
+            features.append(pb.FEATURE_SOCKET)
         claims = {
             pb.FEATURE_PEEK: there.peek,
             pb.FEATURE_QUEUES: there.queues,
@@ -135,6 +137,10 @@ class Session:
         """Let go of the network."""
         if self._network is not None:
             self._network.close()
+
+    def connect(self, name: str) -> Frames | None:
+        """The socket that a call named; None where it can't be reached."""
+        return connect(name, self.served.max_message_bytes)
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -258,7 +264,7 @@ class Session:
             raise Refusal("STATE", text, request="changes")
         changes = decode_changes(message, self._own_bps, simulation.granted_ps)
         if self._paths is not None:
-            self._paths.know([one.dead for one in changes if isinstance(one, RouteChange) and one.dead])
+            self._paths.know(dead_sets(changes))
         simulation.change(changes)
         if message.control:
             if pb.FEATURE_LIVE_CONTROL not in self.described.features:
@@ -337,7 +343,7 @@ def fill(answer: pb.Advanced, ids: I64, start_ps: I64, time_ps: I64, cause_ps: I
         (answer.time_ps, time_ps),
     ]
     # Most networks are certain when it happens, and a column is a quarter of the answer.
-    if not np.array_equal(cause_ps, time_ps):
+    if (cause_ps != time_ps).any():
         columns.append((answer.cause_ps, cause_ps))
     for into, values in columns:
         into.extend(values.tolist())

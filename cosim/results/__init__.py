@@ -1,4 +1,4 @@
-"""What came: reads :class:`~cosim.engine.records.Records` and works out what people and programs are shown.
+"""What came: reads :class:`~cosim.engine.records.Records` and computes what people and programs are shown.
 
 ===================================================================  =======================================
 ``summary``                                                          ``summarize(records) -> Summary``:

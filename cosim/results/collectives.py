@@ -99,7 +99,7 @@ def _kind(one: CollectiveSummary) -> tuple[str, str, int, int]:
 
 
 def _one(columns: CollectiveColumns, rows: I64, job: str) -> CollectiveSummary:
-    """Of one kind, which is at least one."""
+    """The summary of one kind, of at least one collective."""
     first = rows[0]
     collective = columns.collective.names[columns.collective.codes[first]]
     algorithm = columns.algorithm.names[columns.algorithm.codes[first]]

@@ -85,7 +85,7 @@ class Comparison(StudyResult):
     rows
         Every quantity of both.
     faster
-        Jobs whose computation was worked out in both: the probability that a's iteration takes less time, by
+        Jobs that a compute model timed in both: the probability that a's iteration takes less time, by
         the compute models' errors.
     said
         The same in words, one sentence first.
@@ -261,7 +261,7 @@ def _tells(summary: Summary) -> bool:
 
 
 def _faster(a: Sequence[JobSummary], b: Sequence[JobSummary]) -> Iterator[tuple[str, float]]:
-    """Of jobs of one name; with the same common error they are taken to be on the same kind of GPU."""
+    """The probability for jobs of one name; with the same common error they are on the same kind of GPU."""
     others = {job.name: job for job in b}
     for job in a:
         other = others.get(job.name)

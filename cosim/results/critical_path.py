@@ -98,7 +98,7 @@ def critical_path(records: Records, job: int = 0, iteration: int | None = None) 
 
 
 def last_critical_paths(records: Records, *, by_message: bool = True) -> list[CriticalPath]:
-    """Of the last iteration that each job ended; jobs that ended none have none.
+    """The path of the last iteration that each job ended; jobs that ended none have none.
 
     Without ``by_message`` collectives are one step each, whether the run kept its messages or not.
     """

@@ -38,7 +38,7 @@ _NOTHING = 0.0005
 
 
 def chances(points: Sequence[TriedPoint], name: str, seed: int = 0) -> list[Chance]:
-    """Of each point, by the quantity ``name``; the same for the same points and seed.
+    """The chance of each point, by the quantity ``name``; the same for the same points and seed.
 
     Raises
     ------

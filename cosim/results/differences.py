@@ -115,7 +115,7 @@ def _changes(a: Sequence[PathPart], b: Sequence[PathPart]) -> list[_Change]:
 
 
 def _links(a: RunFacts, b: RunFacts) -> list[str]:
-    """Of the busiest links of either run those whose use changed most, the shared ones first."""
+    """The busiest links of either run whose use changed most, the shared ones first."""
     names = dict.fromkeys(link.name for run in (a, b) for link in run.summary.links)
     both = [(b.links[name] - a.links[name], name) for name in names if name in a.links and name in b.links]
     both = [(change, name) for change, name in both if abs(change) > _SMALL]

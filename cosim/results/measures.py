@@ -107,7 +107,7 @@ class Measured:
 
     @property
     def unit(self) -> MeasureUnit:
-        """Of the number."""
+        """The unit of the number."""
         return UNITS[self.kind]
 
     @property
@@ -209,7 +209,7 @@ def _answers(what: str) -> Callable[[Summary, Alone], float]:
         if not values:
             raise InputError(
                 f"no job has a {what}",
-                hint="profiles of scripts that generate have (docs/howto/profile.md), the further one of two",
+                hint="profiles of scripts that generate have them (docs/howto/profile-inference.md)",
             )
         return float(np.mean(values))
 

@@ -119,9 +119,9 @@ SPENT = {"flag": "flags", "way": "latencies", "room": "lines in flight", "rate":
 
 @dataclass(frozen=True)
 class LineWaits:
-    """Picoseconds that a line waited there in the mean, over all that came there; ``lines``: over links.
+    """Picoseconds that a line waited there on average, over all that came there; ``lines``: over links.
 
-    ``worst_link`` is where lines waited longest, ``worst_link_ps`` for how long in the mean;
+    ``worst_link`` is where lines waited longest, ``worst_link_ps`` for how long on average;
     ``in_flight_bytes`` are the most that a GPU had in flight at once. ``spent_ps``, by ``SPENT``: what the
     time of all messages went to. ``computed``: how much longer computations took than alone, as a factor;
     None where none is on units.

@@ -109,7 +109,7 @@ class NetworkComparison(StudyResult):
         return tuple(dict.fromkeys(result.design for result in self.results))
 
     def times(self, network: str) -> list[float]:
-        """Of each design, picoseconds."""
+        """The mean iteration of each design on a network, picoseconds."""
         return [result.time_ps for result in self.results if result.network == network]
 
     def collectives(self) -> list[CollectiveError]:

@@ -80,7 +80,7 @@ class OneIteration:
 
     @cached_property
     def _stream(self) -> I64:
-        """Of each row of the table; each operation without a stream has one of its own."""
+        """The stream of each row of the table; each operation without one has one of its own."""
         table = self.workload.table
         limited = np.array([name != NO_STREAM for name in table.streams], np.bool_)[table.stream]
         return np.where(limited, table.stream, -1 - np.arange(len(table)))

@@ -15,7 +15,7 @@ MOST_PAIRS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class PairPaths:
-    """Of each pair: endpoints, bits per second of the slowest link, latencies of all links."""
+    """Each pair: endpoints, bits per second of the slowest link, latencies of all links."""
 
     src: I64
     dst: I64
@@ -23,7 +23,7 @@ class PairPaths:
     latency_ps: I64
 
     def alone_ps(self, src: I64, dst: I64, size_bytes: I64) -> F64:
-        """Of messages, with the path to themselves and no packets; NaN of pairs that aren't known."""
+        """Times of messages, with the path to themselves and no packets; NaN of pairs that aren't known."""
         key = self.src << 32 | self.dst
         order = np.argsort(key)
         wanted = src.astype(np.int64) << 32 | dst

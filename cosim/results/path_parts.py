@@ -25,7 +25,7 @@ class PathPart:
 
 
 def path_parts(columns: Mapping[str, NDArray[Any]], job: int) -> list[PathPart]:
-    """Of the critical path of a job's last iteration, the largest first; of a run with such columns."""
+    """Parts of the critical path of a job's last iteration, the largest first; none without such columns."""
     if "path_job" not in columns:
         return []
     mine = np.flatnonzero(columns["path_job"] == job)

@@ -21,7 +21,7 @@ class DesignFacts:
     power
         Watts.
     total_rate, endpoint_rate
-        Bits per second: of all links, each direction counted; out of an endpoint, in the mean.
+        Bits per second: of all links, each direction counted; out of an endpoint, on average.
     endpoints
         How many.
     memory

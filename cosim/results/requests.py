@@ -35,7 +35,7 @@ class RequestSummary:
 
 
 def summarize_request(records: Records, j: int, mean_ps: int | None) -> RequestSummary | None:
-    """Of job ``j``, whose mean iteration takes ``mean_ps``; None where it answers nothing."""
+    """The request of job ``j``, whose mean iteration takes ``mean_ps``; None where it answers nothing."""
     job = records.jobs[j]
     request = job.workload.request
     if request is None or not mean_ps:
@@ -68,5 +68,5 @@ def _first_tokens(records: Records, j: int) -> NDArray[np.int64]:
 
 
 def _is_prefill(workload: Workload) -> NDArray[np.bool_]:
-    """Of each row of the workload's table."""
+    """Whether each row of the workload's table is prefill: bool[rows]."""
     return np.array([o.phase == PREFILL for p in workload.programs for o in p.operations], np.bool_)

@@ -44,7 +44,7 @@ class SharedLink:
 
 @dataclass(frozen=True)
 class Scheduling:
-    """Of a run with a queue, a scheduler, or both.
+    """What a queue, a scheduler, or both did in a run.
 
     ``decisions`` were made; ``jobs``, ``links`` and ``notes`` are of the first for the most jobs, at
     ``time_ps``. ``arrived_ps`` and ``waited_ps`` are of each job that came, by name.
@@ -85,7 +85,7 @@ def scheduling(cluster: Cluster) -> Scheduling:
 
 
 def _undecided(cluster: Cluster) -> list[str]:
-    """Of jobs that have no profile."""
+    """Names of jobs that have no profile."""
     names = [job.name for job in cluster.jobs if job.profile is None]
     return [f"{name} is background traffic: nothing is decided for it" for name in names]
 

@@ -16,7 +16,7 @@ SERIES_TEXTS = {
         "at_ps": "when that instant begins",
         "link": "src -> dst",
         "queue_bytes": "waiting there",
-        "sent_bps": "since the row before, in the mean",
+        "sent_bps": "since the row before, on average",
         "marks": "packets since the row before",
         "drops": "packets since the row before",
         "pause_ps": "since the row before, of all classes of priority",

@@ -1,7 +1,7 @@
 """Who communicates when, and who has how much of a link: the jobs of one run, over time.
 
 Made from recorded messages, which are taken to go the path of channel 0; who had how much of a link between
-their starts and ends is worked out from these (:mod:`cosim.results.link_shares`). Where that is more than the
+their starts and ends is computed from these (:mod:`cosim.results.link_shares`). Where that is more than the
 link can carry, all are scaled down.
 """
 

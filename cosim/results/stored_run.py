@@ -169,7 +169,7 @@ class StoredRun:
 
     @cached_property
     def queues(self) -> Table:
-        """Of links over time.
+        """Queues of links over time.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class StoredRun:
 
     @cached_property
     def rates(self) -> Table:
-        """Of jobs and pairs of endpoints over time.
+        """Rates of jobs and pairs of endpoints over time.
 
         Raises
         ------

@@ -123,7 +123,7 @@ class JobSummary:
         What came of the whole training with its failures; None where nothing was said of one.
     error
         The compute model's relative error of an iteration time, one sigma: common to jobs of its GPU, and
-        this job's own; None: computation wasn't worked out.
+        this job's own; None: no compute model timed it.
     interval_ps
         The mean iteration's 80 % interval.
     work
@@ -385,7 +385,7 @@ def settled(times: I64, workload: Workload) -> I64:
 
 
 def mean_iterations(records: Records) -> list[int | None]:
-    """Of each job the mean time of its iterations, in ps, those that :func:`settled` chooses; None where it
+    """The mean time of each job's iterations, in ps, those that :func:`settled` chooses; None where it
     ended none.
     """
     times = [
@@ -409,7 +409,7 @@ def _work(job: JobInfo) -> IterationWork | None:
 
 
 def _efficiency(work: IterationWork | None, mean_ps: int | None, ranks: int) -> dict[str, Any]:
-    """Of :class:`JobSummary`; ``mean_ps`` is of an iteration."""
+    """Attributes of :class:`JobSummary`; ``mean_ps`` is of an iteration."""
     if work is None or not mean_ps:
         return {"work": work}
     seconds = mean_ps / 1e12
@@ -532,8 +532,8 @@ def _own_warnings(records: Records) -> list[str]:
     found = [f"stopped early: {records.interrupted}"] if records.interrupted else []
     if records.recorded is not None:
         found += [
-            f"job {job.name}: where time went is said of the {len(kept)} of {len(job.endpoints)} ranks whose "
-            "operations are recorded; stragglers and overlap are not looked for"
+            f"job {job.name}: where time went is known of the {len(kept)} of {len(job.endpoints)} ranks "
+            "whose operations are recorded; stragglers and overlap are not looked for"
             for job, kept in zip(records.jobs, records.recorded, strict=True)
             if len(kept) < len(job.endpoints)
         ]

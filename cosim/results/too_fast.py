@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.engine.records import F64, I32, I64, MessageRecords, Records
+from cosim.fabric.changes import LinkChange
 from cosim.results.link_users import note_link_users
-from cosim.topology.changes import LinkChange
 from cosim.units import format_size, format_time
 
 SHARES_NOTHING = "congestion_unaware"

@@ -73,7 +73,9 @@ class _Drawer:
             [self._hidden.talks[one].waited == level + 1 for one in there]
             for level, there in enumerate(told, start)
         ]
-        load = [*map(sum, waited)]  # a level that nothing on the next one waits for would end the chain
+        # A level whose communications nothing waits for one level on would end the chain; those without any
+        # communication come first.
+        load = [2 * sum(there) + len(there) for there in waited]
         for own in sorted(streams.values(), key=lambda own: -sum(count for _, count in own)):
             kinds, left = [kind for kind, _ in own], np.array([count for _, count in own])
             for level in _levels(int(left.sum()), load):
@@ -114,7 +116,7 @@ class _Drawer:
         return there[int(self._random.choice(len(there), p=weights / weights.sum()))]
 
     def _more(self, wanted: float, level: int) -> set[int]:
-        """Others of the last computations that lie lower: as many as are wanted, in the mean."""
+        """Others of the last computations that lie lower: as many as are wanted, on average."""
         count = int(wanted) + int(self._random.random() < wanted % 1) if wanted > 0 else 0
         first = max(len(self._kinds) - _NEAR, 0)
         if not count or first == len(self._kinds):
@@ -180,7 +182,7 @@ def talk_sizes(model: TraceModel, seed: int, share: float) -> dict[Way, int]:
 
 
 def _ways(model: TraceModel, hidden: Hidden) -> list[Way]:
-    """Of each communication of a rank."""
+    """The way of each communication of a rank."""
     seen: Counter[tuple[object, ...]] = Counter()
     send = next((number for number, one in enumerate(model.kinds) if one.kind == "send"), -1)
     found: list[Way] = []

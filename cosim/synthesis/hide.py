@@ -79,7 +79,7 @@ def class_steps(hide: int, kinds: Sequence[Kind], roles: Sequence[LearnedRole]) 
 
 
 def levels(back: Sequence[Sequence[int]]) -> list[int]:
-    """Of each operation, how long the longest chain is that it ends, from 0 on."""
+    """How long the longest chain is that each operation ends, from 0 on."""
     level: list[int] = []
     for at, far in enumerate(back):
         level.append(1 + max((level[at - one] for one in far), default=-1))

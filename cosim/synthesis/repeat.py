@@ -55,7 +55,8 @@ def _stretched(model: TraceModel, hidden: Hidden, layers: float) -> Hidden:
         kinds = [(kind, count - repeats + times(kind, repeats), 0) for kind, count, repeats in band.kinds]
         had[number] += sum(count for _, count, _ in band.kinds)
         makes[number] += sum(count for _, count, _ in kinds)
-        levels = max(round(band.levels * makes[number] / had[number]), 1)
+        widest = -(-had[number] // band.levels)  # so many on a level, where they are dealt evenly
+        levels = max(round(band.levels * makes[number] / had[number]), -(-makes[number] // widest), 1)
         bands.append(Band(levels=levels, kinds=[one for one in kinds if one[1]]))
     begin = [0, *accumulate(band.levels for band in bands)]
 
@@ -65,16 +66,15 @@ def _stretched(model: TraceModel, hidden: Hidden, layers: float) -> Hidden:
         far = (level - first[band] + part) * bands[band].levels / hidden.bands[band].levels
         return min(begin[band] + floor(far + 1e-9), begin[-1] - 1)
 
-    talks = [
-        talk.model_copy(
-            update={
-                "level": moved(talk.level, copy / number),
-                "waited": -1 if talk.waited < 0 else moved(talk.waited - 1, (copy + 1) / number),
-            }
-        )
-        for talk, number in zip(hidden.talks, copies, strict=True)
-        for copy in range(number)
-    ]
+    talks = []
+    taken: dict[int, tuple[int, int]] = {}
+    for talk, number in zip(hidden.talks, copies, strict=True):
+        for copy in range(number):
+            level = moved(talk.level, copy / number)
+            while taken.setdefault(level, (talk.level, copy)) != (talk.level, copy) and level < begin[-1] - 1:
+                level += 1  # what was apart stays apart
+            waited = -1 if talk.waited < 0 else max(moved(talk.waited - 1, (copy + 1) / number), level + 1)
+            talks.append(talk.model_copy(update={"level": level, "waited": waited}))
     before, after = (_totals(model, bands) for bands in (hidden.bands, bands))
     totals = {one: round(total * after[one] / before[one]) for one, total in hidden.totals_ps.items()}
     return Hidden(totals_ps=totals, bands=bands, talks=talks)

@@ -12,7 +12,6 @@
 
 ==================  ======================================================================
 ``around``          paths around dead links: routing over what is left of a topology
-``changes``         links whose rate changes over time: that fail, slow down and come back
 ``checked_paths``   paths of a routing that somebody plugged in, looked at before a network goes by them
 ``direct_connect``  servers linked to one another without switches, as TopoOpt does with a patch panel
 ``dragonfly``       groups of switches, all to all within a group, and links between all pairs of groups
@@ -27,8 +26,6 @@
 ``host_shape``      what the hosts of a topology have, as collective algorithms ask for it: fabrics by name
 ``hyperx``          switches in a grid, each linked to all others along each dimension
 ``path_lengths``    how long paths are, and how an all-to-all loads the links, by a topology's routing
-``pinned``          pinned paths: a routing in front of another, whose users say where some of their
-                    connections go
 ``rail_only``       rail-only: GPUs of equal local number on one switch, and nothing between these rails but
                     the hosts
 ``slim_fly``        switches two hops apart at most, with as few links as graphs of diameter two are known

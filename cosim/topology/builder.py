@@ -41,7 +41,19 @@ class Builder:
         *,
         scale_up: bool = False,
     ) -> None:
-        """Add one-way links; ``src`` and ``dst`` are node numbers that broadcast against each other."""
+        """Add one-way links.
+
+        Parameters
+        ----------
+        src, dst
+            Numbers of nodes, which broadcast against each other.
+        rate_bps, latency_ps
+            Of each link: bits per second, and picoseconds to its far end.
+        cost
+            What routings add up; paths of the least sum are equal.
+        scale_up
+            Whether they are links of a scale-up domain, as NVLinks are.
+        """
         a, b = np.broadcast_arrays(np.asarray(src, np.int64), np.asarray(dst, np.int64))
         self._links.append((a.ravel(), b.ravel(), rate_bps, latency_ps, cost, scale_up))
 
@@ -55,7 +67,7 @@ class Builder:
         *,
         scale_up: bool = False,
     ) -> None:
-        """Add links both ways: first all from ``src`` to ``dst``, then all back."""
+        """Add links both ways, as :meth:`link`: first all from ``src`` to ``dst``, then all back."""
         self.link(src, dst, rate_bps, latency_ps, cost, scale_up=scale_up)
         self.link(dst, src, rate_bps, latency_ps, cost, scale_up=scale_up)
 
@@ -72,10 +84,27 @@ class Builder:
         hosts: HostShape | None = None,
         planes: int = 1,
     ) -> Topology:
-        """The topology, routed by ``routing``; ``context`` is what the topology is built in.
+        """The topology of what was added.
 
-        Of several ``planes`` each has switches and links of its own, but for scale-up links and switches that
-        have no others; every endpoint has its links in each plane.
+        Parameters
+        ----------
+        name
+            What pages call it.
+        routing, context
+            The routing, and what the topology is built in.
+        endpoints_forward
+            Whether paths may go through endpoints.
+        dims
+            Endpoints along each dimension; empty: one dimension.
+        place_of
+            int64[endpoints]: numbers of endpoints along the edge switches; None: their own.
+        info
+            What was read, ignored and assumed, for the page.
+        hosts
+            What a host is, where all are alike.
+        planes
+            Each plane has switches and links of its own, but for scale-up links and switches that have no
+            others; every endpoint has its links in each plane.
         """
         if planes > 1:
             name = f"{planes} planes of {name}"

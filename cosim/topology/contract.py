@@ -120,7 +120,7 @@ class TopologySpec(Spec):
         """
 
     def costs_between_hosts(self) -> FabricCosts | None:
-        """Of the fabric that it names; None: it names none."""
+        """The costs of the fabric that it names; None: it names none."""
         return self.fabric
 
     def process(self) -> Any:

@@ -54,7 +54,7 @@ class Cables:
     cables: list[Cable] = field(default_factory=list)
 
     def node(self, name: str, role: Role | None = None, line: int | None = None) -> None:
-        """A node; its role may come later, but doesn't change.
+        """Add a node, or its role; a role doesn't change. ``line`` is the file's, for errors.
 
         Raises
         ------
@@ -79,7 +79,20 @@ class Cables:
         scale_up: bool = False,
         line: int | None = None,
     ) -> None:
-        """A cable, both ways, between nodes that may be new.
+        """Add a cable, both ways.
+
+        Parameters
+        ----------
+        one, two
+            Names of nodes, which may be new.
+        rate_bps, latency_ps
+            Each way: bits per second, picoseconds; None: the file doesn't say.
+        back_ps
+            The latency from ``two`` to ``one``, where it differs.
+        scale_up
+            Whether it is a link of a scale-up domain.
+        line
+            The file's line, for errors.
 
         Raises
         ------

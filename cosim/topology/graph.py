@@ -10,16 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import TopologyError
-from cosim.topology.changes import LinkChanges
 from cosim.topology.checked_paths import checked_paths
 from cosim.topology.host_shape import HostShape
 from cosim.units import PS_PER_S, format_time
+
+if TYPE_CHECKING:
+    from cosim.fabric.changes import LinkChanges
 
 MOST_LATENCY_PS = 1000 * PS_PER_S
 """Of a link: those of a path then add up within int64."""
@@ -44,7 +46,18 @@ class Paths(ABC):
 
     @abstractmethod
     def paths(self, topology: Topology, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
-        """CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.
+        """The links of each pair's path.
+
+        Parameters
+        ----------
+        topology
+            The fabric.
+        src, dst, channel
+            int32[n]: endpoints, and the channel, by which a routing may choose among equal paths.
+
+        Returns
+        -------
+        CSR of link numbers: ``ptr`` int64[n + 1] and ``links`` int32; src == dst has no links.
 
         Raises
         ------
@@ -145,7 +158,7 @@ class Topology:
     hosts: HostShape | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what times can't be worked out with."""
+        """Refuse what times can't be computed with."""
         self._check_columns()
         latency, rate = self.link_latency_ps, self.link_rate_bps
         good = (latency >= 0) & (latency <= MOST_LATENCY_PS) & (rate > 0) & np.isfinite(rate)
@@ -184,6 +197,11 @@ class Topology:
     @cached_property
     def _with_switches(self) -> Paths:
         return self.routing.with_switches()
+
+    @cached_property
+    def node_number(self) -> dict[str, int]:
+        """The number of each node, by its name."""
+        return {name: number for number, name in enumerate(self.node_names)}
 
     @property
     def num_nodes(self) -> int:

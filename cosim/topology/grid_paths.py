@@ -11,7 +11,7 @@ from cosim.topology.graph import I32, I64
 Crossing = tuple[str, int, int]
 """A dimension: its kind, how many endpoints it has along it, and the number of its first link."""
 _PORTION = 1 << 14
-"""Paths that are worked out at once: their columns stay in a processor's cache."""
+"""Paths that are computed at once: their columns stay in a processor's cache."""
 
 
 def grid_paths(dimensions: Sequence[Crossing], num_endpoints: int, src: I32, dst: I32) -> tuple[I64, I32]:

@@ -20,7 +20,7 @@ from cosim.kernel import Columns, kernel
 from cosim.topology.graph import I32, I64, Topology
 
 _TABLE_BYTES = 128 << 20
-"""Rows kept at once; past it they are computed anew, which changes no path."""
+"""Rows kept at once; past it they are computed again, which changes no path."""
 
 
 class HopTables(Columns):

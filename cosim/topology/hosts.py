@@ -1,7 +1,7 @@
 """Hosts: GPUs behind a scale-up switch (NVSwitch), and NICs that lead to the scale-out fabric.
 
 Inside a host, GPU to GPU goes over the NVSwitch; between hosts, GPU -> NIC -> edge switch ... NIC -> GPU.
-Every GPU uses one NIC. With rails, NIC j of each host of a group hangs on the group's edge switch j
+Every GPU uses one NIC. With rails, NIC j of each host of a group is linked to the group's edge switch j
 ("rail-optimized"), so that equal local ranks meet at one switch; else a host's NICs share one switch.
 
 With ``pxn`` whatever goes to a GPU on another rail, sends between pipeline stages too, takes that rail's NIC,

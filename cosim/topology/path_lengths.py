@@ -13,7 +13,7 @@ _PAIRS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PathLengths:
-    """Of all ordered pairs among ``endpoints`` endpoints.
+    """Lengths of all ordered pairs among ``endpoints`` endpoints.
 
     ``most`` and ``mean`` are links of a path; ``load`` int64[L] is how many pairs' paths take each link, so
     that an all-to-all of s bytes a pair brings it ``load`` times s.

@@ -1,7 +1,7 @@
 """Routings by tables: cheapest paths over any directed graph: the first, or by hash or destination.
 
 Cost is hops, unless the builder gave links other costs. Distances are found per destination, when a
-destination is first asked for; endpoints that hang on one switch share the table of that switch.
+destination is first asked for; endpoints that are linked to one switch share the table of that switch.
 An endpoint with several equally good NICs has one for each channel, whatever switches go by, and the goal's
 NIC goes with it.
 Routing is static: paths do not react to load, and (source, destination, channel) always has the same one.
@@ -223,7 +223,7 @@ class DModKPaths(_TableRouting):
 
 @dataclass(frozen=True, eq=False)
 class ChannelPaths(_TableRouting):
-    """Of k equal ways, channel c takes the one numbered c modulo k, and what is left of c counts further on.
+    """Channel c takes way c modulo k of k equal ways, and what is left of c counts further on.
 
     So each channel of a collective has a NIC, a plane or a spine of its own, as far as there are some. What
     has one channel only takes the lowest-numbered links.

@@ -58,7 +58,7 @@ def host_shape(topology: Topology, spec: TopologySpec | Topology | None = None) 
     """What hosts have, on the fabric that ``spec`` names, of which the topology was built.
 
     As the topology says it; else the first host's, by its links. Where no link is marked as scale-up each
-    GPU is a host of its own, if it hangs on its fabric by several links. None: it has one, or nothing leads
+    GPU is a host of its own, if several links lead from it to its fabric. None: it has one, or nothing leads
     out of a host.
     """
     shape = _shape(topology)
@@ -81,7 +81,7 @@ def _shape(topology: Topology) -> HostShape | None:
     uplinks = from_gpu & ~topology.scale_up & (topology.link_dst >= topology.num_endpoints)
     nics = np.unique(topology.link_dst[uplinks])
     others = np.isin(topology.link_dst, nics) & (topology.link_src < topology.num_endpoints) & ~from_gpu
-    if others.any():  # GPUs hang on the fabric's switches themselves: a link is a NIC
+    if others.any():  # GPUs are linked to the fabric's switches themselves: a link is a NIC
         out, count = uplinks, int(uplinks.sum())
     else:
         out = np.isin(topology.link_src, nics) & (topology.link_dst >= topology.num_endpoints)

@@ -1,8 +1,8 @@
 """Settings of a topology that are to vary: it is built once, and says what its links have at any value.
 
-A :class:`TracedNumber` stands in for a setting while the topology is built. What is worked out of it is
+A :class:`TracedNumber` stands in for a setting while the topology is built. What is computed of it is
 remembered as a function; what is compared is a guard, which another value has to pass, too. Anything else
-that is done with it ends the trace: then the topology has to be built anew for each value.
+that is done with it ends the trace: then the topology has to be built again for each value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class UntraceableError(Exception):
 
 
 class Trace:
-    """What was worked out of the settings of one topology.
+    """What was computed of the settings of one topology.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _item(number: int) -> _Of:
 
 
 class TracedNumber:
-    """A number that knows how it was worked out: ``of`` gives it at other values of the trace."""
+    """A number that knows how it was computed: ``of`` gives it at other values of the trace."""
 
     __hash__ = None  # type: ignore[assignment]
 

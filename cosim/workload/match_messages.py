@@ -89,7 +89,7 @@ def _peers_said(table: OperationTable) -> tuple[list[Peer | None], I64]:
 
 
 def _alike(workload: Workload, kind: OpKind) -> tuple[_Messages, I64]:
-    """Of messages of a rank to one peer, with one tag and size, the first; and how many they are."""
+    """The first of the messages of a rank to one peer with one tag and size; and how many they are."""
     table, mine = workload.table, _rows(workload.table, kind)
     said, of_prototype = _peers_said(table)
     named = table.peer[mine]
@@ -111,7 +111,7 @@ def _alike(workload: Workload, kind: OpKind) -> tuple[_Messages, I64]:
 
 
 def _messages(workload: Workload, kind: OpKind, mine: I64) -> _Messages:
-    """Of each rank, those of rows of the table that its program has; rows ascend."""
+    """The messages of each rank, from rows of the table that its program has; rows ascend."""
     table = workload.table
     rows = np.bincount(table.program[mine], minlength=table.num_programs)  # of each program
     count = rows[workload.program_of]  # of each rank

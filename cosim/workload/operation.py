@@ -75,9 +75,9 @@ class Operation:
     lagged
         (Number of an operation of the same program, lag): that of so many iterations before must have ended.
     duration_ps
-        COMPUTE, MEMORY without ``access``: the time it takes, measured or worked out by a compute model.
+        COMPUTE, MEMORY without ``access``: the time it takes, measured or computed by a compute model.
     flops, bytes_moved
-        COMPUTE: what ``duration_ps`` was worked out from, where it was; shown, never timed again.
+        COMPUTE: what ``duration_ps`` was computed from, where it was; shown, never timed again.
     collective
         COLLECTIVE: the name of a ``Collective`` (``all_reduce`` ...).
     axes, ranks

@@ -180,7 +180,7 @@ class Workload:
     report
         What was read, ignored and assumed to make it.
     error
-        Relative error of an iteration time, one sigma, where computation was worked out by a compute model:
+        Relative error of an iteration time, one sigma, where a compute model timed computations:
         common to jobs of its GPU, and the job's own; None: durations are what they are.
     rendezvous
         A receiver first asks for each message with 8 KiB, as ASTRA-sim's option does.

@@ -1,4 +1,4 @@
-"""Small workloads whose answers can be worked out by hand: kinds ``periodic`` and ``collective``."""
+"""Small workloads whose answers can be computed by hand: kinds ``periodic`` and ``collective``."""
 
 from __future__ import annotations
 

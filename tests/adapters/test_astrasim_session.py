@@ -14,6 +14,7 @@ from cosim.engine.replay import replay
 from cosim.errors import FeatureError, RefusedError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.flows import FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
@@ -21,7 +22,6 @@ from cosim.protocol.client import RemoteNetwork, launch
 from cosim.protocol.launcher import ServerProcess
 from cosim.protocol.settings import Target
 from cosim.testing import check_server
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.protocol.settings import LinkEvent
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from tests.adapters.ns3_worlds import HEADERS, US, Sent, graph, send, star
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cosim.errors import CosimError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.flows import I32, I64
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Paths, Topology
 from cosim.units import NEVER
 from tests.adapters.ns3_worlds import graph, star

@@ -48,7 +48,13 @@ def test_conformance() -> None:
     assert report.passed, str(report)
 
 
-@pytest.mark.parametrize("control", [*CONTROLS, "{kind: mltcp, over: dcqcn}"])
+@pytest.mark.parametrize(
+    "control",
+    [
+        *(pytest.param(one, marks=[pytest.mark.slow] * (one not in ("dcqcn", "nscc"))) for one in CONTROLS),
+        "{kind: mltcp, over: dcqcn}",
+    ],
+)
 def test_dependent_flows_released_by_ns3_or_by_the_engine_end_alike(control: str) -> None:
     rdma()
     seen = set()

@@ -191,6 +191,14 @@ def test_lines_that_contradict_each_other_are_told(tmp_path: Path) -> None:
     assert any("contradict" in note for note in found.notes)
 
 
+def test_two_ranks_before_one_and_an_untold_number_of_ranks_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("n:1:1 [0] NCCL INFO Ring 00 : 3 -> 0 -> 1\nn:1:2 [2] NCCL INFO Ring 00 : 1 -> 2 -> 0\n")
+    found = read_capture(path)
+    assert found.communicators[0].contradictions == ("channel 0 goes to 0 from 3 and from 2",)
+    assert any("doesn't say how many, and shows 4" in note for note in found.notes)
+
+
 def test_what_cannot_be_read_or_compared_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none of rings, trees or connections"):
         read(tmp_path, "h:1:2 [0] NCCL INFO Using network IB\n")
@@ -200,6 +208,8 @@ def test_what_cannot_be_read_or_compared_is_told(tmp_path: Path) -> None:
     alone = {"topology": ring, "network": "fair_share", "jobs": [job]}
     with pytest.raises(InputError, match="no hosts with several GPUs"):
         rings_of(Scenario.model_validate(alone), logged)
+    with pytest.raises(InputError, match="communicator of 32 ranks, and the topology 16 GPUs"):
+        rings_of(hosts(2), logged)
     with pytest.raises(InputError, match="not by NCCL's rings"):
         rings_of(hosts(4, collectives={"all_reduce": "ring"}), logged)
 

@@ -76,6 +76,19 @@ def test_logs_stand_beside_the_collectives_that_a_scenario_has(tmp_path: Path) -
     )
 
 
+def test_rings_that_nccl_logged_stand_beside_those_of_a_scenario(tmp_path: Path) -> None:
+    files = ROOT / "docs" / "howto" / "files"
+    against = ("--against", files / "two-hosts.yaml")
+    said = json.loads(analyse(files / "nccl.log", *against, "--json"))
+    (found,) = said["beside"]
+    assert found["sentence"] == "b has rings of 4 of 4 channels as in a, 4 of 4 places in trees as in a"
+    assert [one["channels"] for one in said["analyses"][1]["communicators"][0]["rings"]] == [[0, 2], [1, 3]]
+    analyse(files / "nccl.log", *against, "--out", tmp_path / "out")
+    ours, theirs = ((tmp_path / "out" / f"rings-{at}.csv").read_text().splitlines() for at in (1, 2))
+    assert [row.rsplit(",", 1)[0] for row in ours] == [row.rsplit(",", 1)[0] for row in theirs]
+    assert "0x7a2f,0,5,0,NET/IB/0/GDRDMA" in theirs
+
+
 def test_twice_the_bytes_in_twice_the_time_is_said(run: Path, tmp_path: Path) -> None:
     (tmp_path / "ring.yaml").write_text(RING)
     page = analyse(run, "--against", tmp_path / "ring.yaml", "--set", "jobs[0].workload.size=4MB")

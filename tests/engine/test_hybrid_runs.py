@@ -52,7 +52,13 @@ def without_bins(records: Records) -> Records:
     return replace(records, links=replace(records.links, busy_ps=total, bin_ps=1))
 
 
-@every_network
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(NETWORKS[one], id=one, marks=[pytest.mark.slow] * (one != "fair_share"))
+        for one in NETWORKS
+    ],
+)
 @few
 @given(world=worlds(("hosts",)), seed=st.integers(0, 2**32))
 def test_two_of_a_model_run_jobs_as_one_of_it(model: Model, world: World, seed: int) -> None:

@@ -72,6 +72,7 @@ def test_a_gpus_rates_and_times_make_up_its_iteration() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_profiles_own_gpu_is_among_what_matters() -> None:
     profile = ROOT / "scenarios" / "profiles" / "llama-3d.yaml"
     workload = ProfileWorkload(path=str(profile))

@@ -80,7 +80,7 @@ def test_a_sweep_runs_every_combination_with_every_seed(tmp_path: Path) -> None:
 
 def test_one_command_gives_table_figure_and_csv(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = CliRunner().invoke(app, ["run", str(write_sweep(tmp_path)), "--out", str(out)])
+    result = CliRunner().invoke(app, ["run", str(write_sweep(tmp_path)), "--out", str(out), "--workers", "2"])
     assert result.exit_code == 0, result.output
     assert "question: 12 runs, 3 seeds" in result.stdout
     assert sorted(p.name for p in out.iterdir()) == [

@@ -10,11 +10,11 @@ import pytest
 
 from cosim.context import HERE
 from cosim.errors import TopologyError
+from cosim.fabric.changes import LinkChange
 from cosim.faults.event import Event
 from cosim.faults.links import EventsOfLinks, parts_of
 from cosim.faults.occasions import occasions
 from cosim.faults.ranks import EventsOfRanks
-from cosim.topology.changes import LinkChange
 from cosim.topology.graph import Topology
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import NEVER, PS_PER_MS, PS_PER_S

@@ -155,6 +155,7 @@ def test_the_command_says_what_is_wrong_in_a_line() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_kernel_compiles_without_a_warning(tmp_path: Path) -> None:
     assert build.build(tmp_path / "kernel.so", ["-Wall", "-Wextra"]) == ""
 
@@ -183,6 +184,7 @@ def test_a_wheel_asks_for_zig_only_without_a_compiler(tmp_path: Path) -> None:
     assert _hook(ROOT, without | {"COSIM_KERNEL": "none"}) == "[]"
 
 
+@pytest.mark.slow
 def test_a_wheel_has_the_kernel_and_its_platform(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="pip install hatchling")
     program = f"from hatchling.build import build_wheel; print(build_wheel({str(tmp_path)!r}))"

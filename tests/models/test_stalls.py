@@ -63,7 +63,7 @@ def test_stops_of_no_length_to_speak_of_are_hidden_and_length_zero_hides_nothing
     assert PyTorch().stretch(512, lambda: pytest.fail("nothing stalls")) == 1
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(10, 60), st.booleans()), min_size=2, max_size=10),
     st.integers(10, 200),

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
 from cosim.network.analytical import AnalyticalNetwork
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.topology.routing import ShortestPaths
 from cosim.units import NEVER, PS_PER_MS

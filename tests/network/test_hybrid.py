@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import CausalityError, NetworkError, TopologyError
+from cosim.fabric.changes import DividedChanges, LinkChange, LinkChanges
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.compiled_hybrid import CompiledHybridNetwork
@@ -31,7 +32,6 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.strategies.traffic import LATENCIES, RATES
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import DividedChanges, LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.part import part_of
 from cosim.units import NEVER

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.fair_share import FairShareNetwork
@@ -19,7 +20,6 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.conformance.faulty_network import StillNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER, PS_PER_MS

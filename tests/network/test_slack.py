@@ -14,10 +14,10 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from cosim.context import HERE
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.balancing.balancers.spray import Spray
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.simulator import NetworkStatistics
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import I64, Topology
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import NEVER

@@ -146,7 +146,7 @@ def test_the_queue_of_a_link() -> None:
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"name": "npu0 -> npu9", "up": False}, "has no link 'npu0 -> npu9'"),
+        ({"name": "npu0 -> npu9", "up": False}, "has no node 'npu9'"),
         ({"name": "npu0 -> npu1"}, "a link changes its rate"),
         ({"name": "npu0 -> npu1", "rate": "10"}, "needs a rate unit"),
         ({"name": "npu0 -> npu1", "rate": "90Gbps"}, "more than its own 80 Gbps"),

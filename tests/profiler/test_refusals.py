@@ -138,6 +138,7 @@ def test_a_command_that_is_ended_leaves_nothing_running(tmp_path: Path, number: 
     wait_for("the end of all that it started", lambda: all_gone(left))
 
 
+@pytest.mark.slow  # its variable needs another process that imports torch
 def test_a_script_that_waits_is_said_to_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

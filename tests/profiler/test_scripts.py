@@ -117,6 +117,7 @@ def test_without_a_compiler_cuda_is_remapped_and_says_so(monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.slow  # tests/api runs its example
 @needs_torch
 def test_profile_as_a_with_statement(tmp_path: Path) -> None:
     body = f"""

@@ -12,7 +12,7 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.protocol.server import Server
 from cosim.testing import check_network, check_server
 from cosim.testing.conformance import faulty_server, server_rules
-from cosim.testing.conformance.faulty_network import NETWORK_FAULTS, model_for
+from cosim.testing.conformance.faulty_network import model_for
 from cosim.testing.conformance.faulty_server import SERVER_FAULTS, faulty
 from cosim.testing.conformance.kit import check_names
 from tests.cli.processes import PATIENCE_S
@@ -42,21 +42,29 @@ def test_a_network_without_congestion_fails_what_it_does_not_model(serve: Callab
     )  # fmt: skip
 
 
-def _in_process_too(fault: str) -> object:
-    """Faults that a network can have by itself: ``tests/testing`` holds the kit to each of them."""
-    return pytest.param(fault, marks=[pytest.mark.slow] * (fault in NETWORK_FAULTS and fault != "reorder"))
-
-
-@pytest.mark.parametrize("fault", [_in_process_too(fault) for fault in SERVER_FAULTS])
-def test_each_fault_fails_exactly_its_check(
+@pytest.mark.parametrize("fault", SERVER_FAULTS)
+def test_each_fault_fails_its_check(
     serve: Callable[..., Server], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails_exactly(serve, fault, monkeypatch, [SERVER_FAULTS[fault]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [one for one in SERVER_FAULTS if one not in ("frozen", "deaf")])
+def test_each_fault_fails_no_other_check(
+    serve: Callable[..., Server], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails_exactly(serve, fault, monkeypatch, [])
+
+
+def fails_exactly(
+    serve: Callable[..., Server], fault: str, monkeypatch: pytest.MonkeyPatch, only: list[str]
 ) -> None:
     make, make_session = faulty(fault)
     if fault != "frozen":  # to no other is it of interest how long a session is left alone
         monkeypatch.setattr(server_rules, "_IDLE_S", 0.0)
-    deadline_s, only = PATIENCE_S, list[str]()
-    if fault == "frozen":  # that one is waited for in vain; it freezes whenever it is left alone for a while
-        deadline_s, only = 2.0, [SERVER_FAULTS[fault]]
+    # The frozen one is waited for in vain; it freezes whenever it is left alone for a while.
+    deadline_s = 2.0 if fault == "frozen" else PATIENCE_S
     if fault == "deaf":  # only a process can be sent a signal
         command = [sys.executable, "-m", faulty_server.__name__, "--fault", fault]
         assert check_server(command, only=["sigterm"]).failed == ("sigterm",)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import FeatureError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.fabric import PortSettings
@@ -27,7 +28,6 @@ from cosim.protocol.client import RemoteNetwork, connect
 from cosim.protocol.server import Server
 from cosim.protocol.settings import Target
 from cosim.testing.conformance.faulty_network import StillNetwork
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER, PS_PER_MS

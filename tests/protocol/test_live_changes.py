@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import NetworkError, RemoteError
+from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
@@ -23,7 +24,6 @@ from cosim.protocol.server import Server
 from cosim.protocol.settings import Target
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.testing.conformance.faulty_network import StillNetwork
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.units import NEVER, PS_PER_MS
 from tests.network.test_fair_share import GB_PER_S, Message, groups_of
 from tests.network.test_link_changes import MB, changing, two_ways

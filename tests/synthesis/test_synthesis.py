@@ -58,7 +58,7 @@ def test_twice_the_layers_is_the_model_that_has_them(six: Workload, twelve: Work
         assert found.kinds[name].count == pytest.approx(kind.count, rel=0.02), name
         assert found.kinds[name].size_bytes == pytest.approx(kind.size_bytes, rel=0.1), name
     assert found.depth == pytest.approx(source.depth, rel=0.02)
-    assert found.width <= source.width + 1
+    assert found.width == source.width
     for rate in ("10Gbps", "100Gbps", *(["400Gbps"] if hide == 1 else [])):
         assert iteration_ps(made, rate) == pytest.approx(iteration_ps(twelve, rate), rel=0.1)
 

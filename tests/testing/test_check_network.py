@@ -9,6 +9,8 @@ import pytest
 from cosim.context import HERE
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.contract import NetworkSpec
+from cosim.network.device.network import DeviceNetwork
+from cosim.network.device.settings import DeviceSpec
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.flows import FlowBatch
 from cosim.network.hybrid import HybridNetwork
@@ -32,13 +34,18 @@ READ_BY = {
     "live_changes": "live_changes",
     "live_control": "unclaimed",
     "switch_ends": "switch_ends",
+    "computations": "computations",
     "queues": "queues",
     "rates": "rates",
 }
 """Each claim, and the check that holds a network to it."""
 
 
-@pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork])
+def device() -> NetworkSimulator:
+    return DeviceNetwork(DeviceSpec.model_validate({"workgroup_time": "10us"}))
+
+
+@pytest.mark.parametrize("make", [CongestionAwareNetwork, FairShareNetwork, device])
 def test_the_built_in_networks_pass(make: Callable[[], NetworkSimulator]) -> None:
     check_network(make)
 

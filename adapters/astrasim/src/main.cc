@@ -60,6 +60,7 @@ main(int argc, char** argv)
         wire::FEATURE_GIVEN_PATHS,
         wire::FEATURE_CANCEL,
         wire::FEATURE_WALL_BUDGET,
+        wire::FEATURE_SOCKET,
     };
     adapter.open = &Open;
     return cosim::Serve(adapter, argc, argv);

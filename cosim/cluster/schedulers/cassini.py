@@ -208,7 +208,7 @@ def _search(key: _Key, grid: int | None) -> tuple[int, ...]:
 def _scores(
     vertex: Vertex, shifts: dict[int, int], periods: dict[int, int], topology: Topology
 ) -> list[LinkScore]:
-    """Of each link of a vertex; of those that are alike, the first."""
+    """The score of each link of a vertex; of those that are alike, the first's."""
     found: dict[tuple[object, ...], LinkScore] = {}
     for link, demands in zip(vertex.links, vertex.demands, strict=True):
         jobs = tuple(demands)

@@ -38,11 +38,11 @@ class Shared:
 
     @property
     def perimeter_ps(self) -> int:
-        """Of the circle."""
+        """The perimeter of the circle."""
         return math.lcm(*self.period_ps)
 
     def scores(self, shifts: Sequence[int]) -> list[float]:
-        """Of each link: 1 - excess / (perimeter x capacity)."""
+        """The score of each link: 1 - excess / (perimeter x capacity)."""
         return [
             1.0 - self._excess(link, [*range(len(shifts))], shifts) for link in range(len(self.capacity_bps))
         ]

@@ -113,8 +113,22 @@ class Scheduler(Spec):
         jobs: Sequence[Placed],  # noqa: ARG002
         topology: Topology,  # noqa: ARG002
     ) -> int:
-        """Which of the endpoints that a starting job could have, by rank, it is to have; the first is its
-        placement's.
+        """Choose the endpoints of a job that starts.
+
+        Parameters
+        ----------
+        candidates
+            int32[ranks] each: endpoints by rank that it could have; the first is its placement's.
+        name, profile
+            The job, and how it runs alone.
+        jobs
+            Jobs that run.
+        topology
+            The fabric.
+
+        Returns
+        -------
+        The number of a candidate.
         """
         return 0
 

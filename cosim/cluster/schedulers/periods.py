@@ -31,7 +31,7 @@ def fitting(
 
 
 def _most_rounds(period_ps: Mapping[int, int], circles: Sequence[Sequence[int]]) -> int:
-    """Of the shortest period of a circle round it, at most."""
+    """How often the shortest period of a circle goes round it, at most."""
     return max(_rounds([period_ps[job] for job in circle]) for circle in circles)
 
 

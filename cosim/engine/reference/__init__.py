@@ -16,7 +16,7 @@ it is a SimPy event; a network is ``advance()`` behind the seam. Read it in this
 ``directing``    somebody else says where and when jobs begin
 ``stalls``       who waits for whom when nothing can happen any more
 ``replay``       the run: :func:`~cosim.engine.reference.replay.replay_reference`
-``driven``       ranks that processes of one's own have do one thing after another
+``driven``       ranks that processes of your own have do one thing after another
 ``live``         a run that these take part in: what they see, are told of, and do with jobs
 ``traffic``      how much a job sends in an iteration, which job-aware congestion controls are told
 ===============  ======================================================================

@@ -25,7 +25,7 @@ from cosim.units import NEVER, TOO_LATE
 
 STOP, BEGINNING, REACTION, ENDING, TELLING, PROCESS, JOINING, START = range(8)
 """What happens first in a round: a call of ``run`` ends; jobs begin; messages arrive, by key; operations end,
-by (job, rank); processes of one's own are told of that, and go on, in SimPy's order; ranks that these have
+by (job, rank); processes of your own are told of that, and go on, in SimPy's order; ranks that these have
 begin do so; and then ranks start operations, by (job, rank)."""
 Happened = Callable[[Event], None]
 Deliver = Callable[[Completions], None]

@@ -121,7 +121,7 @@ class Collectives:
     def _meet(self, rank: Rank, step: RankStep, met: Met) -> Meeting:
         """A group's first rank comes: the collective begins."""
         group, naming, occurrence, iteration = met
-        # Turns go on within an iteration, and begin anew with the next: all iterations fare alike.
+        # Turns go on within an iteration, and begin again with the next: all iterations fare alike.
         of_iteration, turn = self._turns.get(group, (-1, FIRST))
         plan = self._run.plans.whole(
             rank.operation(step),

@@ -1,4 +1,4 @@
-"""Ranks that have no program: processes of one's own have them do one thing after another.
+"""Ranks that have no program: processes of your own have them do one thing after another.
 
 What a rank is given it starts in the next round of starts, all of it at once: it has no streams. When an
 operation has ended on all ranks that have it, whoever asked for it is told, in the same round.

@@ -1,4 +1,4 @@
-"""A replay that processes of one's own take part in: they have ranks do something, and are told of ends."""
+"""A replay that processes of your own take part in: they have ranks do something, and are told of ends."""
 
 from __future__ import annotations
 

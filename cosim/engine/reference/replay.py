@@ -79,7 +79,7 @@ def replay_reference(
 
 
 class ReferenceReplay:
-    """One run. ``clock`` is a SimPy environment: processes of one's own may join it before ``run``."""
+    """One run. ``clock`` is a SimPy environment: processes of your own may join it before ``run``."""
 
     def __init__(
         self,

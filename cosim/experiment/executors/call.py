@@ -11,7 +11,7 @@ from cosim.experiment.executors.worker import Setup, current_setup, worker
 
 
 class Limits(NamedTuple):
-    """Of a call: seconds, and how they were said; bytes. None: none."""
+    """Limits of a call: seconds, and how they were said; bytes. None: none."""
 
     timeout_s: float | None = None
     timeout: str = ""

@@ -62,7 +62,7 @@ class Executor(Spec):
 
     @property
     def limits(self) -> Limits:
-        """Of each call."""
+        """The limits of each call."""
         seconds = None if self.timeout is None else self.timeout / PS_PER_S
         shown = "" if self.timeout is None else format_time(self.timeout)
         return Limits(seconds, shown, self.memory)

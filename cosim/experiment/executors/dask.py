@@ -158,7 +158,7 @@ class DaskExecutor(Executor):
 
     @contextmanager
     def _started_here(self) -> Iterator[Any]:
-        """Of a scheduler and workers that end with it."""
+        """A client of a scheduler and workers that end with it."""
         from distributed import Client, LocalCluster
 
         with ExitStack() as stack:

@@ -27,7 +27,7 @@ from cosim.workload.table import I64, OperationTable
 
 
 class Bounds:
-    """Works out bounds, keeping what points of a design have in common: workloads, their charts, plans."""
+    """Computes bounds, keeping what points of a design have in common: workloads, their charts, plans."""
 
     def __init__(self) -> None:
         self.made: Made = {}
@@ -173,7 +173,7 @@ def _arrives_ps(job: JobInfo, quickest: Quickest) -> I64:
 
 
 _UNROLLED = 2
-"""Iterations that are worked out; of those after them, each program computes what it computes."""
+"""Iterations that are computed; of those after them, each program computes what it computes."""
 
 
 def _busy_ps(table: OperationTable, takes_ps: I64) -> I64:

@@ -17,7 +17,7 @@ from cosim.workload.program import NO_STREAM, OpKind, Peer, Workload
 from cosim.workload.table import I64
 
 MOST_OPERATIONS = 20_000_000
-"""Of more, nothing is worked out: it would take longer than it spares."""
+"""Of more, nothing is computed: it would take longer than it spares."""
 
 _Sends = dict[tuple[int, str, int, int], list[int]]
 """(program, axis, offset, tag) to rows of the table."""
@@ -47,7 +47,7 @@ def earliest_ends(chart: Chart, takes_ps: I64, arrives_ps: I64, iterations: int)
 
     Returns
     -------
-    int64[programs]; None: not worked out.
+    int64[programs]; None: not computed.
     """
     if len(chart.order) < len(chart.stream) or len(chart.order) * iterations > MOST_OPERATIONS:
         return None

@@ -33,7 +33,7 @@ class Quickest:
     domain: tuple[int, ...]
 
     def least_ps(self, size_bytes: I64, side: int | NDArray[np.int64]) -> I64:
-        """Of messages of these sizes to one side, whatever else there is: int64, picoseconds."""
+        """What messages of these sizes take to one side, whatever else there is: int64, picoseconds."""
         sent = size_bytes * (8 * PS_PER_S / np.array(self.rate_bps))[side]
         takes = (sent * (1 - _ROUNDING)).astype(np.int64), np.array(self.latency_ps)[side]
         return np.asarray(sum(one // PS_PER_NS * PS_PER_NS for one in takes), np.int64)

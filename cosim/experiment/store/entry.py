@@ -65,7 +65,7 @@ class StoreEntry:
 
     @property
     def seed(self) -> int:
-        """Of the scenario."""
+        """The scenario's seed."""
         seed: int = self.settings.get("seed", 0)
         return seed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def version() -> str:
-    """Of cosim: its number, and a hash of its sources, which tells two of a number apart."""
+    """The version of cosim: its number, and a hash of its sources, which tells two of a number apart."""
     import cosim
 
     root = Path(cosim.__file__).resolve().parent

@@ -93,7 +93,7 @@ class TopoOpt:
         for number in range(1, _ROUNDS):
             tried = [self._run(other, best.links, servers) for other in _splits(split)]
             split_best = min((one for one in (*tried, best) if one), key=lambda one: one.sample_ps)
-            # SharedLinks anew, for the parallelism that these suit best.
+            # SharedLinks again, for the parallelism that these suit best.
             links = share_links(self._demand(split_best.split, servers), self.degree)
             again = self._run(split_best.split, links, servers)
             better = min((one for one in (split_best, again) if one), key=lambda one: one.sample_ps)

@@ -172,7 +172,7 @@ def _traced(argument: str, folder: Path) -> str:
 
 
 def _times(ran: BinaryRun) -> NodeTimes | None:
-    """Of all operations; None where there is no log."""
+    """The times of all operations; None where there is no log."""
     return node_times(_lines(ran.log)) if ran.log else None
 
 

@@ -199,7 +199,7 @@ class _JobWriter:
         return node(number, op.name, "COMM_COLL", deps, **attributes)
 
     def _group_name(self, group: Group) -> str:
-        """Of a group in ``comm_groups.json``; empty for all ranks."""
+        """The name of a group in ``comm_groups.json``; empty for all ranks."""
         name = self._names.get(group.ranks)
         if name is None:
             members = tuple(int(number) for number in self._of[list(group.ranks)])

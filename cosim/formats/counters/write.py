@@ -18,10 +18,10 @@ from pydantic import Field
 
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError, SimulationError
+from cosim.fabric.changes import LinkChange
 from cosim.results.link_shares import F64, I64, link_shares
 from cosim.results.link_users import links_of_pairs
 from cosim.spec import TimePs
-from cosim.topology.changes import LinkChange
 from cosim.topology.graph import Topology
 from cosim.translation.contract import Progress
 from cosim.translation.loss_report import LossReport

@@ -233,7 +233,7 @@ class _SystemReader:
                 self._net(child, name)
 
     def _pci_rate(self, element: Element) -> float:
-        """bit/s of the link from a device to what it hangs on."""
+        """bit/s of the link from a device to what it is linked to."""
         text = element.text("link_speed", "").strip()
         found = re.match(r"([0-9]{1,3}(?:\.[0-9])?) GT/s", text)
         if not text:
@@ -345,7 +345,7 @@ def _devices(element: Element) -> Iterator[Element]:
 
 
 def _class_of(device: Element, speeds: Speeds) -> str:
-    """Of a PCI device without children."""
+    """The class of a PCI device without children."""
     unsaid = {"gpu": _GPU_CLASS[0], "nic": _NIC_CLASS}.get(speeds.unclassed or "", "")
     return device.text("class", "") or unsaid
 

@@ -255,7 +255,7 @@ def _devices(node: TraceNode) -> set[str]:
 
 
 def _looked_up(node: TraceNode) -> int:
-    """Of a table, only the rows that come out are read."""
+    """Bytes read of a table: only the rows that come out."""
     out = sum(size for value in node.outputs for _, size in tensors(value))
     return out + sum(min(size, out) for value in node.inputs for _, size in tensors(value))
 

@@ -27,3 +27,9 @@ static const struct change *begin_change(struct core *core, struct change_list *
 static int64_t end_change(const struct change_list *list) {
   return list->state.next == list->changes_len && list->state.more ? MORE_CHANGES : DONE;
 }
+
+/* Where the links of a row are now. */
+static inline int64_t path_of(const struct core *core, int64_t handle, int64_t row) {
+  int64_t path = core->store->groups[handle].path + row;
+  return core->path_now_len > 0 ? core->path_now[path] : path;
+}

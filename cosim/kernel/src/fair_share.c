@@ -1,12 +1,6 @@
 /* The loop of fair_share: begin, start, share, drain, in the order that cosim/network/fair_share.py gives. */
 #include "kernel.h"
 
-/* Where the links of a row are now. */
-static inline int64_t path_of(const struct core *core, const struct fluid *fluid, int64_t handle, int64_t row) {
-  int64_t path = core->store->groups[handle].path + row;
-  return fluid->path_now_len > 0 ? fluid->path_now[path] : path;
-}
-
 /* The channel of a row that has links. */
 static inline int64_t channel_of(const struct core *core, const struct fluid *fluid, int64_t handle, int64_t row) {
   return fluid->channel_of[core->store->groups[handle].path + row];
@@ -52,7 +46,7 @@ int64_t move_flows(struct core *core, struct fluid *fluid, const int64_t *so_far
     if (fluid->flows[f].member == NONE) continue;
     const struct fluid_message *message = &fluid->messages[f];
     int64_t from = so_far[core->store->groups[message->handle].path + message->row];
-    int64_t to = path_of(core, fluid, message->handle, message->row);
+    int64_t to = path_of(core, message->handle, message->row);
     if (from != to) move_flow(core, fluid, f, from, to);
   }
   return DONE;
@@ -65,7 +59,7 @@ static void begin_transfer(struct core *core, struct fluid *fluid) {
   int64_t f = fluid->counts.begin - 1, now = core->state.instant;
   const struct fluid_message *message = &fluid->messages[f];
   struct fluid_flow *flow = &fluid->flows[f];
-  int64_t path = path_of(core, fluid, message->handle, message->row);
+  int64_t path = path_of(core, message->handle, message->row);
   fluid->counts.begin = 0;
   flow->touched = now;
   /* Nothing to transfer: it needs no place on its links, only its turn in the channel. */
@@ -125,7 +119,7 @@ static void start_next(struct core *core, struct fluid *fluid) {
 
 /* A flow's bytes count on its links; when its last one arrives. */
 static int64_t end_on_path(struct core *core, struct fluid *fluid, const struct fluid_message *message) {
-  int64_t path = path_of(core, fluid, message->handle, message->row), arrival = core->state.instant;
+  int64_t path = path_of(core, message->handle, message->row), arrival = core->state.instant;
   for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++) {
     int64_t link = core->path_link[k];
     core->link_bytes[link] += core->store->rows[message->row].size - message->counted;

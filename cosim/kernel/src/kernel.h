@@ -240,6 +240,7 @@ struct core {
   COLUMN(int64_t, path_ptr); /* links of row p: path_link[path_ptr[p]] to path_link[path_ptr[p + 1]] */
   COLUMN(int32_t, path_link);
   COLUMN(int32_t, path_source);
+  COLUMN(int64_t, path_now); /* the row whose links each takes now; empty: its own, always */
   COLUMN(int64_t, link_bytes);
   GRID(int64_t, link_busy); /* [bins, links] */
 };
@@ -374,7 +375,7 @@ enum device_phase { GOES_THERE = 0, COMES_BACK = 1, IS_THROUGH = 2, COMPUTES = 3
 enum device_tick { TICK_BITS = 6 };
 
 /* Events that come later wait in buckets, which come around again. */
-enum device_bucket { DEVICE_BUCKETS = 0x4000 };
+enum device_bucket { DEVICE_BUCKETS = 0x10000 };
 
 /* What each GPU is, and how it is used. Latencies are ticks. */
 struct device_shape {
@@ -510,7 +511,6 @@ struct legs {
   struct drain_heap *drains;
   struct change_list *changes;
   COLUMN(struct leg_link, lanes);
-  COLUMN(int64_t, path_now); /* where the links of each row are now */
   GROWN(struct leg_message, messages);
   GROWN(int32_t, instant);
   GROWN(int32_t, spare);
@@ -755,7 +755,6 @@ struct fluid {
   COLUMN(struct fluid_channel, channels);
   COLUMN(struct fluid_class, classes); /* by the traits of a group */
   COLUMN(int32_t, channel_of); /* by row, beside core.path_ptr */
-  COLUMN(int64_t, path_now); /* the same: where a row's links are now; empty: where they have always been */
 };
 
 LOOP int64_t run_fair(struct core *core, struct fluid *fluid, int64_t horizon);

@@ -119,11 +119,6 @@ static void push_message(struct core *core, const struct leg_message *one, int64
 
 /* -- routes that change --------------------------------------------------------------------------------------------- */
 
-/* Where the links of a message's row are now. */
-static inline int64_t path_now(const struct core *core, const struct legs *legs, const struct leg_message *one) {
-  return legs->path_now[core->store->groups[one->handle].path + one->row];
-}
-
 /* Whether routing knows a link to be dead that a message still has to pass. */
 static bool is_avoided_ahead(const struct core *core, const struct legs *legs, const struct leg_message *one) {
   for (int64_t k = first_of_leg(core, one); k < core->path_ptr[one->path + 1]; k++)
@@ -134,7 +129,7 @@ static bool is_avoided_ahead(const struct core *core, const struct legs *legs, c
 /* Have a message that is whole at its hop go the way that its row goes now, from the last node that both ways share;
  * where it is past that, only if a link ahead of it is known to be dead. */
 static void follow_route(const struct core *core, struct legs *legs, struct leg_message *one) {
-  int64_t path = path_now(core, legs, one);
+  int64_t path = path_of(core, one->handle, one->row);
   if (path == one->path) return;
   const int32_t *old = &core->path_link[core->path_ptr[one->path]], *new = &core->path_link[core->path_ptr[path]];
   int64_t hops = least(one->hop, core->path_ptr[path + 1] - core->path_ptr[path]), shared = 0;
@@ -197,9 +192,9 @@ int64_t move_messages(struct core *core, struct legs *legs) {
   }
   for (int64_t m = 0; m < legs->messages_used; m++) {
     struct leg_message *one = &legs->messages[m];
-    if (!one->sending || path_now(core, legs, one) == one->path) continue;
+    if (!one->sending || path_of(core, one->handle, one->row) == one->path) continue;
     count_sent(core, legs, one, left_to_send(one, now), now);
-    one->path = path_now(core, legs, one);
+    one->path = path_of(core, one->handle, one->row);
     set_leg_rate(core, legs, m, now);
   }
   return DONE;
@@ -222,7 +217,7 @@ static int64_t new_leg_message(struct core *core, struct legs *legs, const struc
   one->handle = event->handle;
   one->rep = event->rep;
   one->row = event->row;
-  one->path = path_now(core, legs, one);
+  one->path = path_of(core, one->handle, one->row);
   one->hop = 0;
   one->sending = 0;
   return m;

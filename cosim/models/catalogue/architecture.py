@@ -215,7 +215,7 @@ class TransformerModel(Model):
 
     @property
     def tokens(self) -> int:
-        """Of a sequence as it is trained."""
+        """Tokens of a sequence as it is trained."""
         return self.sequence
 
     def is_uneven(self) -> bool:
@@ -240,7 +240,7 @@ class TransformerModel(Model):
 
     @property
     def norm_parameters(self) -> int:
-        """Of one norm."""
+        """Parameters of one norm."""
         return self.hidden * (2 if self.norm == "layer" else 1)
 
     @property
@@ -272,7 +272,7 @@ class TransformerModel(Model):
 
     @property
     def mlp_parameters(self) -> int:
-        """Of a dense layer's MLP."""
+        """Parameters of a dense layer's MLP."""
         return self.mlp_matrices(self.ffn) + (self.ffn + self.hidden if self.biases else 0)
 
     def has_experts(self, layer: int) -> bool:
@@ -286,11 +286,11 @@ class TransformerModel(Model):
         return self.window if layer % self.window_every == 0 else None
 
     def layer_parameters(self, layer: int) -> int:
-        """Of a layer, all experts."""
+        """Parameters of a layer, all experts."""
         return sum(self.kind_parameters(kind) for kind in self.kinds(layer))
 
     def kind_parameters(self, kind: str) -> int:
-        """Of what a layer has, with the norm before it."""
+        """Parameters of one kind of a layer's parts, with the norm before it."""
         if kind == MAMBA and self.mamba is not None:
             return self.norm_parameters + self.mamba.parameters(self.hidden)
         if kind == ATTENTION:
@@ -331,13 +331,13 @@ class TransformerModel(Model):
 
     @property
     def parameters(self) -> int:
-        """Of the whole model."""
+        """Parameters of the whole model."""
         layers = sum(self.layer_parameters(layer) for layer in range(self.layers))
         return layers + self.embedding_parameters + self.head_parameters
 
     @property
     def active_parameters(self) -> int:
-        """Of those that a token meets."""
+        """Parameters that a token meets."""
         if self.experts is None:
             return self.parameters
         idle = (self.experts.num - self.experts.top_k) * self.expert_matrices
@@ -346,7 +346,7 @@ class TransformerModel(Model):
     # -- FLOPs ----------------------------------------------------------------------------------------
 
     def flops_per_token(self, keys: int, *, head: bool = True) -> int:
-        """Of a forward pass: twice the weights of each product, and attention over ``keys`` tokens."""
+        """FLOPs of a forward pass: twice the weights of each product, and attention over ``keys`` tokens."""
         width = 2 * self.head
         if self.latent is not None:
             width = self.latent.nope + self.latent.rope + self.latent.value

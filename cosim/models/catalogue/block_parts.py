@@ -66,7 +66,7 @@ class BlockPart:
 
 
 def forward_pieces(parts: Sequence[BlockPart], cut: Cut) -> Iterable[Piece]:
-    """Of a forward pass."""
+    """The pieces of a forward pass."""
     comes: Gathered | None = None
     for part, after in zip(parts, (*parts[1:], None), strict=True):
         kernels = part.made(_issued(part, part.kernels, cut, given=comes is not None))

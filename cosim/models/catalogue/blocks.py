@@ -119,7 +119,7 @@ class Blocks:
         return Blocks(self.model, replace(self.cut, recipe=None))
 
     def parameters(self, kinds: str) -> tuple[int, int, int]:
-        """Of a layer, before fsdp shards them: dense ones on this rank, experts on this rank, tensors."""
+        """Parameters of a layer before fsdp shards them: dense ones and experts on this rank, tensors."""
         found = [self._parameters_of(kind) for kind in kinds]
         dense, experts, tensors = (sum(each) for each in zip(*found, strict=True))
         return dense, experts, tensors
@@ -152,7 +152,7 @@ class Blocks:
         return kept
 
     def own_experts(self, experts: int) -> int:
-        """Of experts' parameters, those that this rank keeps."""
+        """The experts' parameters that this rank keeps."""
         return -(-experts // self.cut.parallel.size(self.cut.parallel.expert_shard_axes))
 
     def embedding(self) -> Layer:

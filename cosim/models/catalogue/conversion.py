@@ -38,7 +38,7 @@ B200 takes, 8.8 ms for a layer; for 64, no less than what Nemotron 3 Super's in 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Of an operand: kernels that find its largest number, reading all of it, and that make a scale of it,
+    """An operand: kernels that find its largest number, reading all of it, and that make a scale of it,
     before the one that converts.
 
     ``blocks``: their scales are of rows or of columns, so that both are made. ``together``: operands of
@@ -122,8 +122,10 @@ class Gathered:
 
 
 def gathered(product: Kernel, cut: Cut, *, normed: bool = False, both: bool = False) -> Gathered:
-    """Of a narrow product. ``normed`` as of :func:`converted`; ``both``: scales of rows and those of columns
-    are gathered at once, each with its numbers.
+    """What is gathered for a narrow product.
+
+    ``normed`` as of :func:`converted`; ``both``: scales of rows and those of columns are gathered at once,
+    each with its numbers.
     """
     assert product.narrow is not None
     recipe = recipe_of(product, cut)

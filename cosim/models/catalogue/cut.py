@@ -138,7 +138,7 @@ class Parallel(Spec):
 
     @property
     def _ep_rows(self) -> int:
-        """Of an expert-parallel group, ranks along data parallelism."""
+        """Ranks of an expert-parallel group along data parallelism."""
         return self.ep // (self.tp * self.cp) if self.spread else self.ep
 
     def layers_of_parts(self, layers: int) -> tuple[int, ...]:

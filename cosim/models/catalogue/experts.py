@@ -63,13 +63,13 @@ class ExpertLayer:
 
     @property
     def rows(self) -> int:
-        """Of the experts' matrices on this rank, before tensor-parallel ranks gather theirs."""
+        """Rows of the experts' matrices on this rank, before tensor-parallel ranks gather theirs."""
         cut = self.cut
         return math.ceil(cut.own_tokens * self.experts.top_k * cut.parallel.imbalance)
 
     @property
     def copies(self) -> float:
-        """Of a token, that are sent; a library that fills its NICs to a fraction sends as much more."""
+        """Copies of a token that are sent; a library that fills its NICs to a fraction sends as much more."""
         cut, e = self.cut, self.experts
         if cut.dispatcher == "all_to_all":
             return e.top_k
@@ -128,7 +128,7 @@ class ExpertLayer:
         return [BlockPart(name, (), gather), BlockPart(name, (read,))]
 
     def _projected(self, inner: int, columns: int) -> Kernel:
-        """Of a rank's own tokens: no rank has a part of it (Megatron-Core's ``fc1_latent_proj``)."""
+        """A product of a rank's own tokens, whole on each rank (Megatron-Core's ``fc1_latent_proj``)."""
         return linear(self.cut, self.cut.own_tokens, inner, columns, "latent")
 
     def _products(self) -> tuple[Kernel, ...]:
@@ -200,7 +200,7 @@ class ExpertLayer:
 
 
 def places(experts: Experts, groups: int) -> float:
-    """Of ``groups`` that share the experts alike, how many have one of a token's, in expectation.
+    """How many of ``groups`` that share the experts alike have one of a token's, in expectation.
 
     A group has none of them with the probability that all ``top_k`` are among the others' experts.
     """

@@ -54,7 +54,7 @@ class Mamba(Spec):
         return hidden * (self.projected + self.inner)
 
     def parameters(self, hidden: int) -> int:
-        """Of a layer, without the norm before it."""
+        """Parameters of a layer, without the norm before it."""
         return self.matrices(hidden) + self.convolved * (self.conv + 1) + 3 * self.heads + self.inner
 
     def flops_per_token(self) -> int:

@@ -64,17 +64,17 @@ class MambaLayer:
 
     @property
     def _shared(self) -> int:
-        """Of B, or of C: what the heads of a group have in common."""
+        """Numbers of B, or of C: what the heads of a group have in common."""
         return self.cut.tokens * self.mamba.groups * self.mamba.state // self.cut.parallel.tp
 
     @property
     def _products(self) -> int:
-        """Of C times B within chunks."""
+        """Numbers of C times B within chunks."""
         return self.cut.tokens * self.mamba.chunk * self.mamba.groups // self.cut.parallel.tp
 
     @property
     def _states(self) -> int:
-        """Of all chunks."""
+        """States of all chunks."""
         chunks = self.cut.batch * -(-self.cut.sequence // self.mamba.chunk)
         return chunks * self.inner * self.mamba.state
 

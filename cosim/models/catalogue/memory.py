@@ -38,7 +38,7 @@ _OPERAND_BITS = {"fp8": 8, "mxfp8": 8, "nvfp4": 4}
 
 
 def adam_bytes(parameter_width: int) -> int:
-    """Of a parameter: two moments in fp32, and a master weight unless the weight itself is in fp32."""
+    """Bytes of a parameter: two moments in fp32, and a master weight unless the weight itself is in fp32."""
     return 8 if parameter_width >= _FP32 else 12
 
 
@@ -102,7 +102,7 @@ def activation_bytes(blocks: Blocks, number: int, kinds: str | None = None) -> i
 
 
 def _activations_of(blocks: Blocks, kind: str) -> int:
-    """Of one kind: input and output of its norm, masks, and what is between."""
+    """Activations of one kind: input and output of its norm, masks, and what is between."""
     m, cut, tp = blocks.model, blocks.cut, blocks.tp
     w, tokens, own = cut.width, cut.tokens, cut.own_tokens
     mask = _MASK * m.hidden if m.dropout else 0
@@ -184,7 +184,7 @@ def _most_kept(schedule: ScheduleName, stage: int, stages: int, micro_batches: i
 
 
 def training_memory(blocks: Blocks, stages: Sequence[Sequence[Sequence[Layer]]], kept: Kept) -> Memory:
-    """Of the fullest rank."""
+    """The memory of the fullest rank."""
     parallel = blocks.cut.parallel
     deep, chunks = parallel.pp, parallel.virtual_stages
     counts = parallel.layers_of_parts(blocks.model.layers)

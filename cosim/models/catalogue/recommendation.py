@@ -50,17 +50,17 @@ class RecommendationModel(DataParallelModel):
 
     @property
     def table_parameters(self) -> int:
-        """Of all tables."""
+        """Parameters of all tables."""
         return sum(self.rows) * self.width
 
     @property
     def mlp_parameters(self) -> int:
-        """Of both MLPs."""
+        """Parameters of both MLPs."""
         return sum(n * m + m for n, m in [*self.bottom_sizes, *self.top_sizes])
 
     @property
     def parameters(self) -> int:
-        """Of the whole model."""
+        """Parameters of the whole model."""
         return self.table_parameters + self.mlp_parameters
 
     @property
@@ -70,7 +70,7 @@ class RecommendationModel(DataParallelModel):
 
     @property
     def flops(self) -> int:
-        """Of a sample, forward: the MLPs and all products of two vectors."""
+        """FLOPs of a sample, forward: the MLPs and all products of two vectors."""
         mlps = sum(2 * n * m for n, m in [*self.bottom_sizes, *self.top_sizes])
         return mlps + 2 * self.vectors**2 * self.width
 
@@ -87,7 +87,7 @@ class RecommendationModel(DataParallelModel):
         return -(-self.table_parameters // parallel.dp) * width
 
     def layers(self, batch: int, width: int, parallel: Parallel) -> list[Layer]:
-        """Of ``batch`` samples on one rank: embeddings with the bottom MLP, interaction with the top one."""
+        """Embeddings with the bottom MLP, interaction with the top one, of ``batch`` samples on one rank."""
         axes = parallel.gradient_axes
         vectors = int(batch * len(self.rows) * self.width * parallel.imbalance) * width
         exchange = Exchange("all_to_all", axes, vectors)

@@ -88,7 +88,7 @@ def late_exchanges(
     first: int | None,
     is_gradient: IsGradient,
 ) -> list[list[bool]]:
-    """Of each stage's program, which operations exchange gradients of the ``first`` layers and of no other;
+    """Which operations of each stage's program exchange gradients of the ``first`` layers and of no other;
     None: of any.
 
     Raises

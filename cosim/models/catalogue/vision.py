@@ -42,7 +42,7 @@ class Convolution(Spec):
 
     @property
     def flops(self) -> int:
-        """Of an image, forward."""
+        """FLOPs of an image, forward."""
         return 2 * self.kernel**2 * self.inputs * self.outputs * self.side**2
 
 
@@ -54,13 +54,13 @@ class ConvolutionalModel(DataParallelModel):
 
     @property
     def parameters(self) -> int:
-        """Of the whole model."""
+        """Parameters of the whole model."""
         linear = sum(inputs * outputs + outputs for inputs, outputs in self.linear)
         return sum(c.parameters for c in self.convolutions) + linear
 
     @property
     def flops(self) -> int:
-        """Of an image, forward."""
+        """FLOPs of an image, forward."""
         linear = sum(2 * inputs * outputs for inputs, outputs in self.linear)
         return sum(c.flops for c in self.convolutions) + linear
 

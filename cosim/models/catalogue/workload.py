@@ -129,7 +129,7 @@ class ModelWorkload(TrainedWorkload):
     )
     packed: PositiveInt | None = Field(
         None,
-        description="sequences are packed of documents of so many tokens in the mean, which don't see each"
+        description="sequences are packed of documents of so many tokens on average, which don't see each"
         " other; omitted: whole",
     )
     tokens: PositiveInt = Field(1, description="decoding: tokens made of each sequence in an iteration")
@@ -251,12 +251,12 @@ class ModelWorkload(TrainedWorkload):
 
     @property
     def samples(self) -> int:
-        """Of an iteration, over all replicas."""
+        """Samples of an iteration, over all replicas."""
         return self.batch or self.parallel.replicas * self.micro_batch * self.parallel.pp
 
     @property
     def micro_batches(self) -> int:
-        """Of a replica."""
+        """Micro-batches of a replica."""
         return self.samples // (self.parallel.replicas * self.together)
 
     @property

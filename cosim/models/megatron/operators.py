@@ -35,7 +35,7 @@ def own_part(tokens: int) -> tuple[Kernel, ...]:
 
 @dataclass(frozen=True)
 class LocalOperators(Operators):
-    """Of a stretch of a model that ``tp`` ranks share."""
+    """The operators of a stretch of a model that ``tp`` ranks share."""
 
     tp: int = 1
 
@@ -60,7 +60,7 @@ class LocalOperators(Operators):
         return self.tape.run(forward, out, (x, weight) if bias is None else (x, weight, bias), backward)
 
     def gelu(self, x: Tensor, bias: Tensor) -> Tensor:
-        """Of ``x + bias``, compiled; the bias's gradient is a sum of its own."""
+        """GELU of ``x + bias``, compiled; the bias's gradient is a sum of its own."""
         size = bias.size_bytes
         back = numbers(3 * x.size_bytes + size, x.size_bytes + size)
         forward = [memory(2 * x.size_bytes + size)]

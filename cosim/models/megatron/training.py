@@ -9,7 +9,7 @@ from cosim.models.pytorch.training import EagerTraining
 
 @dataclass(frozen=True, slots=True)
 class LocalTraining(EagerTraining):
-    """Of micro-batches of ``tokens`` on a rank, whose attention masks are ``mask_bytes``."""
+    """Trains micro-batches of ``tokens`` on a rank, whose attention masks are ``mask_bytes``."""
 
     tokens: int = 0
     mask_bytes: int = 0

@@ -212,7 +212,7 @@ class Writer:
         return self.at.split(whole, *columns)
 
     def _unpadded(self, x: Tensor) -> Tensor:
-        """Of [batch, heads, tokens, head]."""
+        """Attention of [batch, heads, tokens, head]."""
         batch, heads, tokens, head = x.shape
         rows = self.at.unpadded(self.view(x, (batch, tokens, heads * head)))
         return self.view(rows, x.shape)

@@ -216,7 +216,7 @@ class CompiledBlock(Writer):
         return self.cut.own_tokens * FP32
 
     def _norm(self, parts: int, *, kept: bool = True) -> Kernel:
-        """Of the sum of so many parts; ``kept``: with what backward needs."""
+        """The norm of the sum of so many parts; ``kept``: with what backward needs."""
         rows = self._row_numbers if kept else 0
         states = self.state.size_bytes + parts * self.half.size_bytes
         return fused(states + rows + self.norms[0].size_bytes)
@@ -226,7 +226,7 @@ class CompiledBlock(Writer):
         return products if self.tp == 1 else 1
 
     def _norm_backward(self, products: int, *, beside: bool = False) -> Kernel:
-        """Of gradients of the products that read the norm, its input, and the residual's gradient, to their
+        """From gradients of the products that read the norm, its input, and the residual's gradient, to their
         sum.
 
         Attention's norm has three readers and one input, the MLP's two of each, and under autocast its result

@@ -36,8 +36,9 @@ def eager_memory(
     outputs: int,
     metric: int = 0,
 ) -> Memory:
-    """Of the fullest rank; ``outputs``: bytes of logits that the script keeps, ``metric``: of what metrics
-    make of them.
+    """The memory of the fullest rank.
+
+    ``outputs``: bytes of logits that the script keeps, ``metric``: of what metrics make of them.
     """
     deep = parallel.pp
     last = where(parallel.schedule, deep * parallel.virtual_stages - 1, deep)[0]
@@ -67,7 +68,7 @@ def _moments(
     flying: float,
     outputs: int,
 ) -> list[Memory]:
-    """Of a stage: in the backward of its last layer, of another, in the optimizer's step."""
+    """The moments of a stage: in the backward of its last layer, of another, in the optimizer's step."""
     layers, kept = [layer for chunk in chunks for layer in chunk], training.kept_width
     own = sum(layer.num_parameters for layer in layers) * kept
     gathered = scattered = buckets = 0

@@ -164,7 +164,7 @@ class Operators:
     # -- element by element ---------------------------------------------------------------------------
 
     def add(self, x: Tensor, y: Tensor, *, apart: bool = False) -> Tensor:
-        """Of one shape; a gradient goes through as it is, cast where an operand was of a narrower type.
+        """One shape: a gradient goes through as it is, cast where an operand was of a narrower type.
 
         ``apart``: they lie in memory differently.
         """

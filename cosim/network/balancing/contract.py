@@ -8,7 +8,7 @@ is set. Its own fields are its parameters. ``state`` names columns of its own, k
 their first values::
 
     class TwoChoices(Balancer):
-        "The less used of two paths drawn by lot"
+        "The less used of two paths drawn at random"
 
         looks: ClassVar[bool] = True
         one_by_one: ClassVar[bool] = True
@@ -59,7 +59,7 @@ Loads are those before this instant; connections are counted as they are now.
 
 Everything that chooses at one instant is one batch, whose rows do not see each other's choices; they must not
 look at each other either. Training starts many messages at one instant, which would all run to the path that
-was free. Where the class says ``one_by_one``, each is a batch of its own, in an order by lot, and is counted
+was free. Where the class says ``one_by_one``, each is a batch of its own, in a random order, and is counted
 among ``path_flows`` by those that follow.
 
 Compiled balancers. A class with a ``kernel``, a function of C, is asked without Python in between. It is
@@ -83,7 +83,7 @@ class Balancer(Spec):
     gives: ClassVar[Literal["path", "parts"]] = "path"
     state: ClassVar[dict[str, float]] = {}
     looks: ClassVar[bool] = False
-    """Whether it looks at loads, queues and marks of paths, which have to be worked out."""
+    """Whether it looks at loads, queues and marks of paths, which have to be computed."""
     one_by_one: ClassVar[bool] = False
     """Whether each that chooses sees the choices of those before it at the same instant."""
     detours: ClassVar[bool] = False
@@ -118,7 +118,7 @@ class Balancer(Spec):
         return None
 
     def uses_seed(self) -> bool:
-        """Whether the run's seed matters: also where an order by lot does."""
+        """Whether the run's seed matters: also where a random order does."""
         return self.uses_chance or self.one_by_one
 
     @classmethod

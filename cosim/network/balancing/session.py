@@ -4,59 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Self
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from cosim.kernel import kernel
 from cosim.network.balancing.ask import MAX_STATE, Balance, ask_in_python, batch_of, wrong_answer
+from cosim.network.balancing.candidates import Candidates
 from cosim.network.balancing.contract import Balancer
+from cosim.network.chance import salts
 from cosim.network.flows import I32, I64
+from cosim.network.plugged import address_of_kernel, state_width
 from cosim.network.simulator import BalancingUse
 from cosim.registry import name_of
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
-if TYPE_CHECKING:
-    from cosim.network.balancing.candidates import Candidates
-
 _NONE: int = kernel.NONE
 
 
-@cache
-def _nobodys() -> Balance:
-    """Of a network without a balancer: no loop writes there."""
-    return Balance()
-
-
 class Balancing:
-    """The balancing of one network. Without a balancer, or with one that does not choose, it does nothing.
+    """The balancing of one network; ``columns`` is what its loop has of it."""
 
-    ``columns`` is what the network's loop has of it.
-    """
-
-    def __init__(self, balancer: Balancer | None, topology: Topology, seed: int) -> None:
-        self.balancer = balancer if balancer is not None and balancer.chooses else None
+    def __init__(self, balancer: Balancer, topology: Topology, seed: int) -> None:
+        self.balancer = balancer
         self._topology = topology
         self._seed = seed
         self._bound = 0
         self._ends = np.zeros((0, 3), np.int64)
         self._parts_used = 0
-        self.columns = _nobodys() if self.balancer is None else self._set_up(self.balancer)
-
-    def _set_up(self, balancer: Balancer) -> Balance:
-        from cosim.network.plugged import address_of_kernel, state_width
-
-        links = self._topology.num_links
-        balance = Balance(
+        links = topology.num_links
+        self.columns = Balance(
             crowd=np.zeros(links, np.int64),
             dead=np.zeros(links, np.int32),
             spot=np.full(links, _NONE, np.int32),
             parameters=np.array(balancer.parameters(), np.float64),
         )
         pause = balancer.least_pause()
-        counts = balance.counts[0]
+        counts = self.columns.counts[0]
         counts["on"] = 1
         counts["splits"] = balancer.gives == "parts"
         counts["looks"] = balancer.looks
@@ -65,22 +51,18 @@ class Balancing:
         counts["least_pause"] = NEVER if pause is None else pause
         counts["kernel"] = address_of_kernel(type(balancer))
         counts["most_paths"] = 1
-        return balance
 
     @cached_property
     def candidates(self) -> Candidates:
         """The paths that pairs have to choose among."""
-        from cosim.network.balancing.candidates import Candidates
-
-        detours = self.balancer is not None and self.balancer.detours
-        return Candidates(self._topology, detours=detours)
+        return Candidates(self._topology, detours=self.balancer.detours)
 
     def bind(self, count: int, numbers: I32, job: int, src: I32, dst: I32, channel: I32) -> None:
         """Make room for ``count`` connections, of which some have just got the numbers in ``numbers``; find
         what the new ones may choose among.
         """
         old = self._bound
-        if self.balancer is None or count == old:
+        if count == old:
             return
         # Rows of a connection that is there already, or comes several times, bring it once.
         number, row = np.unique(numbers, return_index=True)
@@ -96,8 +78,6 @@ class Balancing:
         mine = balance.routes[old:count]
         mine["pair"], mine["job"] = pair, job
         mine["path"] = mine["part"] = mine["due"] = _NONE
-        from cosim.network.chance import salts
-
         mine["salt"] = salts(self._seed, np.stack([np.full(len(src), job), src, dst, channel], axis=1))
         counts = balance.counts[0]
         if counts["splits"]:
@@ -142,7 +122,6 @@ class Balancing:
         NetworkError
             The balancer failed, or its answer can't be followed.
         """
-        assert self.balancer is not None
         if what == kernel.CHOOSE:
             ask_in_python(self.balancer, self.columns, self._describe)
         else:
@@ -156,8 +135,6 @@ class Balancing:
 
     def copied(self) -> Self:
         """The same, with copies of what a loop writes."""
-        if self.balancer is None:
-            return self
         other, mine, counts = copy(self), self.columns, self.columns.counts[0]
         rows = int(counts["num_rows"])
         used = {"routes": self._bound, "state": self._bound * MAX_STATE, "parts": self._parts_used}
@@ -168,10 +145,8 @@ class Balancing:
         other.columns = mine.copy(used, **{name: getattr(mine, name).copy() for name in written})
         return other
 
-    def used(self) -> BalancingUse | None:
-        """What the balancer did so far, for the page; None without one."""
-        if self.balancer is None:
-            return None
+    def used(self) -> BalancingUse:
+        """What the balancer did so far, for the page."""
         counts, pairs = self.columns.counts[0], self.candidates.pairs
         users = np.concatenate([[0], np.cumsum(self.columns.candidates["users"] > 0)])
         taken = users[pairs["first"] + pairs["count"]] - users[pairs["first"]]

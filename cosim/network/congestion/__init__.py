@@ -14,7 +14,7 @@ A plug-in needs ``from cosim.network.congestion import Control``.
                   ``cosim/kernel/src/kernel.h``, which says what each field is
 ``subflow_rows``  rows of subflows and of their hops, as connections get paths; they are never taken back
 ``tuning``        parameters of a control that change while a run goes on
-``watching``      what stands at some links at an instant, worked out on copies of them: settled where they
+``watching``      what stands at some links at an instant, computed on copies of them: settled where they
                   are, lines would be cut, and that shows in the last digits of all that follows
 ================  ======================================================================
 """

@@ -106,7 +106,7 @@ class Control(Spec):
     credits: ClassVar[bool] = False
     """Whether receivers say what may be sent: ``granted`` is the rate of the receiver's port, shared max-min
     among the connections that have something to send there. Ports to receivers don't mark, then, and a
-    connection starts anew after a silence."""
+    connection starts again after a silence."""
     acks_wait: ClassVar[bool] = False
     """Whether acknowledgements wait in the queues of data that goes the other way: TCP's do; those of RDMA
     have a class of their own."""

@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import F64
 from cosim.spec import SizeBytes, Spec, TimePs
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.units import NEVER, format_size
 
 _SELDOM = 1e-6

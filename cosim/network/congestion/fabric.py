@@ -82,7 +82,7 @@ def make_settings(control: Control, scaling: tuple[float, float], ports: PortSet
     found["trims"] = control.trims if ports.trims is None else ports.trims
     found["slope"], found["intercept"] = scaling
     found["settles"] = control.settles and not control.telemetry
-    # Growth that hangs on what all of a coflow have sent hears of it only where none of them is left out.
+    # Growth that depends on what all of a coflow have sent hears of it only where none of them is left out.
     found["rests"] = ports.rest and scaling == (0.0, 1.0)
     found["wants_telemetry"] = control.telemetry
     found["credits"] = control.credits
@@ -125,7 +125,7 @@ def make_links(control: Control, ports: PortSettings, topology: Topology) -> NDA
     if ports.credits is not None:
         packet = packet_bytes(control, ports)[1]
         room = ports.credits.buffer
-        # It goes on by packets; where there is room for many, by several: the same in the mean, less to do.
+        # It goes on by packets; where there is room for many, by several: the same on average, less to do.
         links["pause"], links["resume"] = room, max(room - max(packet, room / 16), room / 2)
         links["loop"] = Loops(ports.credits, packet).loop_bps(rate_bps, topology.link_latency_ps)
     if control.credits and not topology.routing.endpoints_forward:

@@ -17,9 +17,9 @@ way.
 
 A connection whose control has settled, on a path where nothing queues, rests: its rounds are left out until
 a link there begins to queue, which changes no result: what it has sent follows from the time since it has
-its rate, not from a sum over rounds. So does one that begins anew after such a rest, with a window that can't
-limit it; one that falls idle and has nothing left to tell its control ends its round there. Where growth is
-scaled by what all of a coflow have sent (MLTCP), none rests: others would hear of it late.
+its rate, not from a sum over rounds. So does one that begins again after such a rest, with a window that
+can't limit it; one that falls idle and has nothing left to tell its control ends its round there. Where
+growth is scaled by what all of a coflow have sent (MLTCP), none rests: others would hear of it late.
 
 A connection's bytes go by one *subflow* (path), or by several with a part each, as a load balancer says
 (``choosing``), under one control: round trip, marks, losses and telemetry that it is shown are means over
@@ -57,13 +57,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, RouteChange
+from cosim.fabric.ways import ChangeList, ChangeTable
 from cosim.kernel import kernel
 from cosim.kernel.columns import longer
 from cosim.network.balancing.contract import Balancer
-from cosim.network.balancing.session import Balancing
 from cosim.network.chance import salts
-from cosim.network.changes import ChangeList, ChangeTable
-from cosim.network.compiled import OF_CHANGES, CompiledNetwork
+from cosim.network.compiled import CompiledNetwork
 from cosim.network.congestion.contract import Control
 from cosim.network.congestion.control import ask_in_python, check_answers
 from cosim.network.congestion.credits import Loops
@@ -88,7 +88,6 @@ from cosim.network.flows import F64, I32, I64, FlowGroup
 from cosim.network.plugged import address_of_kernel
 from cosim.network.simulator import NetworkStatistics, QueueSample, RateSample
 from cosim.registry import name_of
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, format_rate, format_time
 
@@ -108,8 +107,7 @@ class CongestionNetwork(CompiledNetwork):
     def __init__(
         self, control: Control, ports: PortSettings | None = None, balancer: Balancer | None = None
     ) -> None:
-        super().__init__()
-        self._balancer = balancer
+        super().__init__(balancer)
         self._scaling = control.scaling()
         self._control = control.inner()
         self._ports = ports or PortSettings()
@@ -120,7 +118,6 @@ class CongestionNetwork(CompiledNetwork):
 
     def _open_model(self, topology: Topology, seed: int) -> None:
         self._seed = seed
-        self._balancing = Balancing(self._balancer, topology, seed)
         self._choices_used = 0
         self._own = self._now = np.zeros(0, np.int32)
         self._detour_subflows: dict[tuple[int, int], int] = {}
@@ -149,11 +146,10 @@ class CongestionNetwork(CompiledNetwork):
         fluid = CongestionState(
             drains=DrainHeap(),
             changes=ChangeList(),
-            balance=self._balancing.columns,
             settings=make_settings(control, self._scaling, self._ports),
             links=make_links(control, self._ports, topology),
             ports=make_ports(links),
-            passing=make_passing(topology, balanced=self._balancing.balancer is not None),
+            passing=make_passing(topology, balanced=self._balancing is not None),
             parameters=np.array(control.parameters(), np.float64),
             histogram=np.zeros((links, QUEUE_BINS), np.float64),
         )
@@ -162,10 +158,10 @@ class CongestionNetwork(CompiledNetwork):
         for name in ("free_flow", "free_boundary", "free_input", "free_last"):
             counts[name] = _NONE
         counts["kernel"] = address_of_kernel(type(control))
-        settings["balanced"] = balanced = self._balancing.balancer is not None
+        settings["balanced"] = balanced = self._balancing is not None
         settings["changing"] = changing = topology.changes is not None
-        if balanced:
-            fluid.put(mine=np.zeros(links, np.int64))
+        if self._balancing is not None:
+            fluid.put(balance=self._balancing.columns, mine=np.zeros(links, np.int64))
         if changing or balanced or settings["lossless"]:
             settings["traced"] = 1
             fluid.put(lines=make_lines(links))
@@ -207,9 +203,10 @@ class CongestionNetwork(CompiledNetwork):
             self._add_conns(
                 first, numbers, old, np.stack([np.full(len(src), job), src, dst, channel], axis=1)
             )
-            self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
-            self._number_choices(old)
-        if self._detours.dead and self._balancing.balancer is None:
+            if self._balancing is not None:
+                self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
+                self._number_choices(old, self._balancing.num_paths(old))
+        if self._ways.dead and self._balancing is None:
             self._follow_routes()
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
@@ -245,17 +242,15 @@ class CongestionNetwork(CompiledNetwork):
         ptr, links = self.core.path_ptr, self.core.path_link
         return self._rows.add(conn, ptr[place], ptr[place + 1] - ptr[place], links)
 
-    def _number_choices(self, old: int) -> None:
-        """Have a place for a subflow by each path that new connections may choose."""
-        if self._balancing.balancer is None:
-            return
-        room = self._balancing.num_paths(old)
+    def _number_choices(self, old: int, room: I64) -> None:
+        """Have a place for a subflow by each path that new connections, from ``old`` on, may choose."""
         self._fluid.conns["choices"][old : self._conns_used] = self._choices_used + np.cumsum(room) - room
         first, self._choices_used = self._choices_used, self._choices_used + int(room.sum())
         self._fluid.lengthen("choices", self._choices_used)[first:] = _NONE
 
     def _add_chosen(self) -> None:
         """Make the subflows that a batch has chosen and that there are none of yet."""
+        assert self._balancing is not None
         conn, path = self._balancing.chosen()
         choices = self._fluid.choices
         at = self._fluid.conns["choices"][conn] + path
@@ -263,19 +258,19 @@ class CongestionNetwork(CompiledNetwork):
         begin, hops, links = self._balancing.paths(conn[new], path[new])
         choices[at[new]] = self._rows.add(conn[new], begin, hops, links)
 
-    def _reroute(self) -> None:
-        if self._balancing.balancer is None:
+    def _reroute(self, so_far: I64) -> None:
+        del so_far
+        if self._balancing is None:
             self._follow_routes()
         else:
-            self._balancing.avoid(self._detours.dead)
             kernel.choose_all_anew(self._fluid, self._conns_used)
 
     def _follow_routes(self) -> None:
         """Have connections go where routes go now."""
         goal, core = self._own.copy(), self.core
-        rows, places = self._detours.places(core.path_ptr, core.path_link, self._append_paths)
+        rows = self._ways.moved()
         conn, row = np.unique(self._fluid.channel_of[rows], return_index=True)
-        for one, place in zip(conn.tolist(), places[row].tolist(), strict=True):
+        for one, place in zip(conn.tolist(), core.path_now[rows[row]].tolist(), strict=True):
             key = one, place
             if key not in self._detour_subflows:
                 (found,) = self._add_subflows(np.array([one]), np.array([place]))
@@ -316,11 +311,6 @@ class CongestionNetwork(CompiledNetwork):
             if len(fluid.lines):
                 fluid.put(lines=np.concatenate([fluid.lines, make_lines(num_links)]))
 
-    @property
-    def takes_paths(self) -> bool:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`: a balancer chooses."""
-        return self._balancing.balancer is None
-
     def tune(self, values: Mapping[str, Any], now_ps: int) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
         self._control = tuned(self._control, values, self._ports, self._topology)
@@ -349,12 +339,10 @@ class CongestionNetwork(CompiledNetwork):
             check_answers(self._control, self._fluid, self._describe)  # raises
         elif what == kernel.NEED_SUBFLOWS:
             self._add_chosen()
-        elif what in OF_CHANGES:
-            super()._answer_model(what)
         elif what == kernel.DEADLOCK:
             raise NetworkError(self._circle())
         else:
-            self._balancing.answer(what)
+            super()._answer_model(what)
 
     def _circle(self) -> str:
         """The ports of a deadlock, as an error says it."""
@@ -395,7 +383,7 @@ class CongestionNetwork(CompiledNetwork):
         ``drops`` (where switches trim, ``trims``) and ``marks`` count packets; queue percentiles are of what
         bytes met, within 3 %. All classes of a link together.
         """
-        found = replace(super().statistics(), balancing=self._balancing.used())
+        found = super().statistics()
         busy_ps = found.busy_ps.copy() if self._closed else found.busy_ps
         core, fluid = self.core.copy({"pending": 0}, link_busy=busy_ps), self._fluid
         histogram, now = fluid.histogram.copy(), min(int(core.state["grant"][0]), self._emptied_ps())

@@ -89,7 +89,7 @@ class Congestion(NetworkSpec):
     accuracy: Literal["exact"] | Share = Field(
         "exact",
         description="how far times may be off where several rounds are taken at once, as `1%`; exact: every "
-        "round is worked out",
+        "round is computed",
     )
     rest: bool = Field(
         True,

@@ -1,4 +1,4 @@
-"""What stands at some links at an instant, worked out on copies of them: settled where they are, lines would
+"""What stands at some links at an instant, computed on copies of them: settled where they are, lines would
 be cut, and that shows in the last digits of all that follows.
 """
 

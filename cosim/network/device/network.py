@@ -138,9 +138,9 @@ class DeviceNetwork(CompiledNetwork):
             shape[field] = value
 
     def _bucket_bits(self, links: NDArray[Any]) -> int:
-        """Some lines of the slowest link to a bucket; all buckets are longer than the latencies of a way."""
+        """A line of the slowest link to a bucket; all buckets are longer than the latencies of a way."""
         latency: int = int(self._topology.link_latency_ps.max(initial=0)) * _TICKS
-        least = max(4 * int(links["line"].max(initial=0)), 4 * latency // int(kernel.DEVICE_BUCKETS))
+        least = max(int(links["line"].max(initial=0)), 4 * latency // int(kernel.DEVICE_BUCKETS))
         return min(58, least.bit_length())
 
     def _stations(self, gpu: DeviceGpu, mesh: int) -> NDArray[Any]:
@@ -165,8 +165,8 @@ class DeviceNetwork(CompiledNetwork):
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         rows, device = first + len(src), self._device
         numbers = self._numbers.number(job, src, dst, channel)
-        back = self._append_paths(*self._ways_back(first, src, dst, channel))
-        used = self._ptr_used
+        back = self._ways.append(*self._ways_back(first, src, dst, channel))
+        used = back + len(src) + 1
         device.lengthen("path_back", used)[first:rows] = np.arange(back, back + len(src))
         of_block = channel >= kernel.DEVICE_BLOCK
         asked = np.where(of_block, 0, kernel.DEVICE_GET * int(self._settings.access == "get"))

@@ -85,7 +85,7 @@ class _Changing(PlainNetwork):
     def _set_rate(self, flow: Transfer) -> None:
         """Have a message go on at the rate that its leg has now."""
         rate, leg = min(self._rate[link] for link in self._on(flow)), self._legs[flow]
-        if rate == flow.rate:  # what doesn't touch it must not round it anew
+        if rate == flow.rate:  # what doesn't touch it must not round it again
             return
         flow.remaining, flow.touched_ps, flow.rate = self._left(flow), self.now_ps, rate
         drain = NEVER

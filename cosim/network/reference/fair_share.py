@@ -2,7 +2,7 @@
 
 Flows of one (job, source, destination, channel) go in order, one at a time: the next begins to transfer
 when the one before has drained. While it transfers, a flow has a rate on its whole path at once, the
-max-min fair one; it completes when it has drained, plus the latencies of its path. Rates are worked out
+max-min fair one; it completes when it has drained, plus the latencies of its path. Rates are computed
 once for each instant in which a flow began or drained: when time leaves it. What changes its rate is
 rounded once, what doesn't is not touched.
 
@@ -88,7 +88,7 @@ class PlainFairShare(PlainNetwork):
         self._channels: dict[tuple[int, ...], deque[Transfer]] = defaultdict(deque)
         self._transferring: dict[Transfer, None] = {}
         self._changed: set[int] = set()
-        """Links on which something differs since rates were worked out."""
+        """Links on which something differs since rates were computed."""
 
     def _open_group(self, group: FlowGroup) -> None:
         if not 1e-6 <= group.weight <= 1e3:

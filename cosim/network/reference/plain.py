@@ -17,12 +17,12 @@ import numpy as np
 
 from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import ON_COMPLETION, ON_START, Completions, FlowBatch, FlowGroup
 from cosim.network.reference.dependencies import Followed, KnownTables, TableRows
 from cosim.network.reference.drains import Drains
 from cosim.network.reference.links import LinkUse
 from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics
-from cosim.topology.changes import LinkChange, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 

@@ -1,6 +1,6 @@
 """Kernels that are known, as plans: by multicast, by stores, by loads, by packets.
 
-Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), read and written anew:
+Their structure is that of NVIDIA/nccl ``contrib/custom_algos`` (Apache-2.0), read and written again:
 
 ``oneshot_multicast``
     Each GPU loads all of the sum through the switch, which adds up (multimem.ld_reduce).
@@ -27,7 +27,7 @@ Who calls has all ranks meet before, as there, and buffers poisoned.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -48,6 +48,14 @@ from cosim.pattern.template import Collective, Template
 from cosim.spec import TimePs
 
 
+class _Shape(NamedTuple):
+    """A kernel's GPUs, the blocks of each, and bytes."""
+
+    gpus: int
+    blocks: int
+    size_bytes: int
+
+
 class _KernelAlgorithm(Algorithm):
     checks_data: ClassVar[bool] = True
     splits: ClassVar[bool] = False
@@ -57,11 +65,11 @@ class _KernelAlgorithm(Algorithm):
     launch: TimePs = Field(0, ge=0, description="of the kernel, and its end: added once")
 
     @abstractmethod
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        """The steps of a thread block, one of so many."""
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        """The steps of a thread block."""
 
     @abstractmethod
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
         """Cells of input, of output and of scratch."""
 
     def _active(self, n: int, size_bytes: int) -> int:
@@ -71,15 +79,12 @@ class _KernelAlgorithm(Algorithm):
 
     def plan(self, collective: Collective, n: int, size_bytes: int) -> KernelPlan:
         """The kernel as a plan for so many GPUs."""
-        blocks = self._active(n, size_bytes)
-        inputs, outputs, scratch = self._cells(n, blocks)
+        shape = _Shape(n, self._active(n, size_bytes), size_bytes)
+        inputs, outputs, scratch = self._cells(shape)
         gpus = tuple(
             PlanGpu(
                 {"i": inputs, "o": outputs, "s": scratch},
-                tuple(
-                    PlanBlock(block, self._block(gpu, block, n, blocks, size_bytes))
-                    for block in range(blocks)
-                ),
+                tuple(PlanBlock(block, self._block(gpu, block, shape)) for block in range(shape.blocks)),
             )
             for gpu in range(n)
         )
@@ -124,18 +129,16 @@ class OneshotMulticast(_KernelAlgorithm):
     name: ClassVar[str] = "oneshot_multicast"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
-        del n
-        return blocks, blocks, 0
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
+        return of.blocks, of.blocks, 0
 
     def _active(self, n: int, size_bytes: int) -> int:
         """Threads take 16 bytes each, in turn: the blocks that come to something."""
         del n
         return max(1, min(self.blocks, -(-size_bytes // (16 * self.threads))))
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        del blocks, size_bytes
-        sources = tuple(MemoryPart(peer, "i", block, 1) for peer in range(n))
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        sources = tuple(MemoryPart(peer, "i", block, 1) for peer in range(of.gpus))
         return (PlanStep("glre", (MemoryMove(sources, (MemoryPart(gpu, "o", block, 1),)),), by_switch=True),)
 
 
@@ -148,8 +151,8 @@ class _StoringKernel(_KernelAlgorithm):
     def _polled(self) -> Polled:
         return Polled.DATA if self.poison else Polled.NO
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
-        return n * blocks, n * blocks, 0
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
+        return of.gpus * of.blocks, of.gpus * of.blocks, 0
 
     def _all_stored(self, gpu: int, block: int, n: int, blocks: int) -> tuple[PlanStep, ...]:
         """The barrier, or the polls of what each GPU stores into this block's outputs."""
@@ -168,8 +171,8 @@ class TwoshotMulticast(_StoringKernel):
     name: ClassVar[str] = "twoshot_multicast"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        del size_bytes
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        n, blocks, _ = of
         mine = gpu * blocks + block
         sources = tuple(MemoryPart(peer, "i", mine, 1) for peer in range(n))
         targets = tuple(MemoryPart(peer, "o", mine, 1, self._polled) for peer in range(n))
@@ -183,8 +186,8 @@ class LsaAllToAll(_StoringKernel):
     name: ClassVar[str] = "lsa_alltoall"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_TO_ALL})
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        del size_bytes
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        n, blocks, _ = of
         moves = tuple(
             MemoryMove(
                 (MemoryPart(gpu, "i", peer * blocks + block, 1),),
@@ -202,11 +205,11 @@ class GetDirect(_KernelAlgorithm):
     name: ClassVar[str] = "get_direct"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_GATHER})
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
-        return blocks, n * blocks, 0
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
+        return of.blocks, of.gpus * of.blocks, 0
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        del size_bytes
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        n, blocks, _ = of
         moves = tuple(
             MemoryMove((MemoryPart(peer, "i", block, 1),), (MemoryPart(gpu, "o", peer * blocks + block, 1),))
             for peer in ((gpu + k) % n for k in range(n))
@@ -220,11 +223,11 @@ class TwoshotGet(_KernelAlgorithm):
     name: ClassVar[str] = "twoshot_get"
     carries: ClassVar[frozenset[Collective]] = frozenset({Collective.ALL_REDUCE})
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
-        return n * blocks, n * blocks, 0
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
+        return of.gpus * of.blocks, of.gpus * of.blocks, 0
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        del size_bytes
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        n, blocks, _ = of
         mine, others = gpu * blocks + block, [(gpu + k) % n for k in range(1, n)]
         sources = tuple(MemoryPart(peer, "i", mine, 1) for peer in (gpu, *others))
         adds = PlanStep("rre", (MemoryMove(sources, (MemoryPart(gpu, "o", mine, 1),)),))
@@ -261,10 +264,12 @@ class TwoshotPackets(_PacketKernel):
         """Equally many for each peer, which they store to and read from."""
         return (n - 1) * max(1, min(self.blocks // (n - 1), self._threadfuls(n, size_bytes)))
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
-        return n * blocks, n * blocks, 2 * n * blocks
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
+        cells = of.gpus * of.blocks
+        return cells, cells, 2 * cells
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        n, blocks, size_bytes = of
         whole, each, peers = n * blocks, blocks // (n - 1), [(gpu + k) % n for k in range(1, n)]
         peer, count, at = peers[block // each], n - 1, block % each * (n - 1)
 
@@ -294,11 +299,12 @@ class RingPackets(_PacketKernel):
 
     name: ClassVar[str] = "ring_packets"
 
-    def _cells(self, n: int, blocks: int) -> tuple[int, int, int]:
-        return n * blocks, n * blocks, 2 * n * blocks
+    def _cells(self, of: _Shape) -> tuple[int, int, int]:
+        cells = of.gpus * of.blocks
+        return cells, cells, 2 * cells
 
-    def _block(self, gpu: int, block: int, n: int, blocks: int, size_bytes: int) -> tuple[PlanStep, ...]:
-        del size_bytes
+    def _block(self, gpu: int, block: int, of: _Shape) -> tuple[PlanStep, ...]:
+        n, blocks, _ = of
         after, steps = (gpu + 1) % n, []
         for turn in range(2 * n - 1):
             share = (gpu - 1 - turn) % n * blocks + block

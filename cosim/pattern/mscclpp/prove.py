@@ -12,7 +12,7 @@ the GPUs that contributed to it; adding up two pieces, or a contribution twice, 
 At the end each cell that the collective promises holds its piece from every contributor, and whoever wrote it
 was through before the GPU's kernel ended. Of a pipeline one turn is proved: turns work on other data.
 
-Not proved: that a plan can be launched again at once (buffers that are written anew, poison that was
+Not proved: that a plan can be launched again at once (buffers that are written again, poison that was
 cleared), and thread blocks against the number of units (all must run at once).
 """
 

@@ -5,7 +5,7 @@ AOTAutograd parts forward and backward and chooses what is recomputed; Inductor 
 (:mod:`cosim.profiler.inside.inductor`). A graph's call carries its operators out on fake tensors, unrecorded,
 and issues its kernels. What Dynamo or Inductor can't do without a GPU runs as the script has it, and that is
 said with its line. ``reduce-overhead`` and ``max-autotune`` launch a graph's kernels at once, after a copy of
-the inputs that have no place of their own. Each shape is compiled anew (``dynamic`` has no effect). Not
+the inputs that have no place of their own. Each shape is compiled again (``dynamic`` has no effect). Not
 modelled: the time of guards, and of compiling.
 """
 
@@ -78,7 +78,7 @@ class Compiler:
             if backend == "cudagraphs":
                 settings["triton.cudagraphs"] = True
             if dynamic:
-                self.assume("torch.compile's dynamic shapes are compiled anew for each size")
+                self.assume("torch.compile's dynamic shapes are compiled again for each size")
             return self.plain(model, backend=GraphBackend(self, settings), dynamic=False)
 
     def _prepare(self) -> None:
@@ -138,7 +138,7 @@ class Compiler:
         return dict(found)
 
     def summary(self, begin: int, end: int) -> dict[str, int]:
-        """Of the graphs called between two operations: how many, their operators, launches, those fused, and
+        """The graphs called between two operations: how many, their operators, launches, those fused, and
         those that CUDA graphs launch; empty where nothing was to be compiled.
         """
         if not self.asked:

@@ -1,4 +1,4 @@
-"""Of CUDA builds only: ``torch.cuda.FloatTensor`` and its like, ``_compile_kernel``, ``CUDA_HOME``."""
+"""What only CUDA builds have: ``torch.cuda.FloatTensor`` and its like, ``_compile_kernel``, ``CUDA_HOME``."""
 
 from __future__ import annotations
 

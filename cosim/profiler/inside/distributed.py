@@ -149,7 +149,7 @@ class ProcessGroups:
             call.kind, ranks, call.size, call.inputs, call.outputs, root=call.root, peer=call.peer,
             tag=int(arguments.get("tag", 0)), own=mine,
         )  # fmt: skip
-        # What an all-to-all brings hangs on what others sent: `_route` says what is known of that.
+        # What an all-to-all brings depends on what others sent: `_route` says what is known of that.
         if call.kind != "all_to_all" and short != "scatter_":
             self.exchange.pass_on(
                 call.kind, call.inputs, call.outputs, ranks, root=call.root, peer=call.peer,

@@ -105,7 +105,7 @@ class ValueExchange:
 
     def _message(self, kind: str, inputs: list[Any], outputs: list[Any], peer: int, tag: int) -> None:
         tensors = inputs or outputs
-        # Activations: large, and nobody's decision hangs on them. Whole numbers are shapes and counts.
+        # Activations: large, and nobody's decision depends on them. Whole numbers are shapes and counts.
         if any(t.numel() > MOST_SENT or t.is_floating_point() for t in tensors):
             for tensor in outputs:
                 host.forget(self.mode, tensor)

@@ -16,7 +16,7 @@ def flash_attn_func(
     q: Any, k: Any, v: Any, dropout_p: float = 0.0, softmax_scale: float | None = None, causal: bool = False,
     *_: Any, **__: Any,
 ) -> Any:  # fmt: skip
-    """Of (batch, sequence, heads, head) tensors; windows and biases are taken for none."""
+    """Attention of (batch, sequence, heads, head) tensors; windows and biases are taken for none."""
     query, key, value = (t.transpose(1, 2) for t in (q, k, v))
     out = torch.ops.aten._scaled_dot_product_flash_attention(
         query, key, value, dropout_p, causal, return_debug_mask=False, scale=softmax_scale
@@ -28,7 +28,7 @@ def flash_attn_varlen_func(
     q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, max_seqlen_q: int, max_seqlen_k: int,
     dropout_p: float = 0.0, softmax_scale: float | None = None, causal: bool = False, *_: Any, **__: Any,
 ) -> Any:  # fmt: skip
-    """Of (tokens, heads, head) tensors that hold sequences one after the other."""
+    """Attention of (tokens, heads, head) tensors that hold sequences one after the other."""
     return torch.ops.aten._flash_attention_forward(
         q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, causal,
         return_debug_mask=False, scale=softmax_scale,
@@ -36,12 +36,12 @@ def flash_attn_varlen_func(
 
 
 def flash_attn_qkvpacked_func(qkv: Any, *args: Any, **given: Any) -> Any:
-    """Of one (batch, sequence, 3, heads, head) tensor."""
+    """Attention of one (batch, sequence, 3, heads, head) tensor."""
     return flash_attn_func(*qkv.unbind(2), *args, **given)
 
 
 def flash_attn_kvpacked_func(q: Any, kv: Any, *args: Any, **given: Any) -> Any:
-    """Of queries, and one (batch, sequence, 2, heads, head) tensor."""
+    """Attention of queries, and one (batch, sequence, 2, heads, head) tensor."""
     return flash_attn_func(q, *kv.unbind(2), *args, **given)
 
 

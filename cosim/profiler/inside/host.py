@@ -248,7 +248,7 @@ class KnownValues:
             else:
                 real = func(*given, **_on_host(_real(kwargs)))
         known = [t.constant for t in operands]
-        if out is None or not _DYNAMIC.isdisjoint(func.tags):  # its length hangs on values
+        if out is None or not _DYNAMIC.isdisjoint(func.tags):  # its length depends on values
             self.routing.used(known)
         for each in real if isinstance(real, list | tuple) else (real,):
             follows(each, known)
@@ -257,7 +257,7 @@ class KnownValues:
 
     def _joined(self, out: Any, real: Any, home: torch.device) -> Any:
         if isinstance(real, torch.Tensor):
-            if not isinstance(out, FakeTensor) or out.shape != real.shape:  # its length hangs on values
+            if not isinstance(out, FakeTensor) or out.shape != real.shape:  # its length depends on values
                 return carry(self.mode, real, home)
             if out.constant is not real:
                 tell(self.mode, out, real)
@@ -305,7 +305,7 @@ def _most(tensor: torch.Tensor) -> int:
 
 
 def _hollow(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the same shape and type, with whatever values: a factory asks for no more."""
+    """A tensor of the same shape and type, with whatever values: a factory asks for no more."""
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype)
 
 

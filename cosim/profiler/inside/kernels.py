@@ -246,7 +246,7 @@ def _attention(
 
 
 def higher_order_cost(func: Any, name: str, args: Sequence[Any], out: Any) -> Cost | None:
-    """Of flex attention, forward and backward: as flash attention, whatever its mask leaves out."""
+    """The cost of flex attention, forward and backward: as flash attention, whatever its mask leaves out."""
     count = flop_registry.get(func)
     if count is None:
         return None

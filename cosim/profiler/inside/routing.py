@@ -4,7 +4,7 @@
 a file of counts, one an expert, a line a layer (lines are gone through in turn). A router's ``topk`` then
 gives experts that are known, and what follows (counts, offsets, sizes of exchanges) is computed from them.
 Words and files: :mod:`cosim.profiler.distributions`.
-Every rank routes as this one does. That it was so is said where sizes, places or products hang on it: a
+Every rank routes as this one does. That it was so is said where sizes, places or products depend on it: a
 ``topk`` whose places are only compared, as an accuracy's are, is no router's.
 """
 

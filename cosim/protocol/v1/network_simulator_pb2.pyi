@@ -31,6 +31,7 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FEATURE_SWITCH_ENDS: _ClassVar[Feature]
     FEATURE_LIVE_CONTROL: _ClassVar[Feature]
     FEATURE_COMPUTATIONS: _ClassVar[Feature]
+    FEATURE_SOCKET: _ClassVar[Feature]
 
 class RoutingKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -75,6 +76,7 @@ FEATURE_LIVE_CHANGES: Feature
 FEATURE_SWITCH_ENDS: Feature
 FEATURE_LIVE_CONTROL: Feature
 FEATURE_COMPUTATIONS: Feature
+FEATURE_SOCKET: Feature
 ROUTING_KIND_UNSPECIFIED: RoutingKind
 ROUTING_KIND_GIVEN: RoutingKind
 ROUTING_KIND_ECMP: RoutingKind

@@ -286,7 +286,7 @@ def render_fast_forward(found: FastForward) -> str:
 
 def render_balancing(use: BalancingUse) -> str:
     """What a load balancer did, in one line."""
-    paths = f"{use.used:.3g} of {use.paths:.3g} paths used by a pair of endpoints, in the mean"
+    paths = f"{use.used:.3g} of {use.paths:.3g} paths used by a pair of endpoints, on average"
     return (
         f"balancer {use.balancer}: {use.choices:,} choices, {use.changes:,} of them changed a path; {paths}"
     )

@@ -147,7 +147,7 @@ def _boxes(tier: I64, src: I64, dst: I64, *, grid: bool) -> I64:
 
 
 def _in_rows(tier: I64, pairs: I64) -> tuple[F64, F64]:
-    """Tiers from the lowest up; each row spread evenly, in the order of what it hangs on."""
+    """Tiers from the lowest up; each row spread evenly, in the order of what it is linked to."""
     count = len(tier)
     x, y = np.zeros(count), np.zeros(count)
     levels = np.unique(tier).tolist()
@@ -201,7 +201,7 @@ def _room(x: F64, y: F64) -> F64:
 
 
 def _bends(x: F64, y: F64, pairs: I64) -> F64:
-    """Of lines along a row or a column past a box."""
+    """How far lines along a row or a column bend past a box."""
     bend = np.zeros(len(pairs))
     for along, across in ((x, y), (y, x)):
         level, place = np.round(across, 6), np.round(along, 6)

@@ -132,7 +132,7 @@ def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
 
 
 def _operations(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dict[str, Array]:
-    """Of each lane in order of start; ``op_name`` is a place in ``texts``."""
+    """Operations of each lane in order of start; ``op_name`` is a place in ``texts``."""
     found, rows = source.columns, shown.rows
     rank = (found["job_ptr"][found["op_job"]] + found["op_rank"])[rows]
     columns: dict[str, Array] = {

@@ -118,7 +118,7 @@ class _ViewRequest(BaseHTTPRequestHandler):
 
 
 def _address(found: Collection[str], prefix: str, trial: Trial) -> str:
-    """Of a trial's run that the list has."""
+    """The address of a trial's run that the list has."""
     name = prefix + trial.folder
     return f"/show?run={quote(name, safe='')}" if name in found else ""
 

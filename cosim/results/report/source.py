@@ -85,7 +85,7 @@ class ReportSource:
 
 
 def source_of(run: RunInMemory | StoredRun) -> ReportSource:
-    """Of a run in memory, or read back."""
+    """The source of a run in memory, or read back."""
     if isinstance(run, StoredRun):
         return ReportSource(run.summary, run.settings, run.columns, run.message_records)
     return ReportSource(run.summary, run.settings, run_columns(run.records), run.records.messages, run.alone)

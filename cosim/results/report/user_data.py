@@ -41,7 +41,7 @@ def user_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
 
 
 def _names(source: ReportSource) -> dict[tuple[int, int], str]:
-    """Of collectives by job and number in the program of their first rank; of two with that number both."""
+    """Names of collectives by job and number in the program of their first rank; both, where two have one."""
     found = source.columns
     names: dict[tuple[int, int], dict[str, None]] = {}
     columns = (found[f"collective_{name}"].tolist() for name in ("job", "op", "kind", "name"))

@@ -15,7 +15,7 @@ OTHER = "not in a"
 
 
 @dataclass(frozen=True)
-class Ring:
+class ChannelRing:
     """A ring and the channels that have it.
 
     Attributes
@@ -51,7 +51,7 @@ class CommunicatorAnalysis:
 
     communicator: LoggedCommunicator
     count: int
-    rings: tuple[Ring, ...]
+    rings: tuple[ChannelRing, ...]
     connections: tuple[tuple[str, int], ...]
 
 
@@ -62,7 +62,7 @@ class RingDifference:
     """
 
     communicator: str
-    ring: Ring
+    ring: ChannelRing
     verdict: str
     nics: tuple[int, ...]
     expected_nics: tuple[int, ...]
@@ -114,11 +114,13 @@ def analyse_communicators(found: Iterable[LoggedCommunicator]) -> tuple[Communic
     )
 
 
-def _rings(one: LoggedCommunicator) -> tuple[Ring, ...]:
+def _rings(one: LoggedCommunicator) -> tuple[ChannelRing, ...]:
     channels: dict[tuple[tuple[int, int], ...], list[int]] = {}
     for channel, nexts in sorted(one.nexts.items()):
         channels.setdefault(tuple(sorted(nexts.items())), []).append(channel)
-    return tuple(Ring(tuple(those), _walk(dict(steps)), len(steps)) for steps, those in channels.items())
+    return tuple(
+        ChannelRing(tuple(those), _walk(dict(steps)), len(steps)) for steps, those in channels.items()
+    )
 
 
 def _walk(nexts: Mapping[int, int]) -> tuple[int, ...]:
@@ -159,7 +161,7 @@ def rings_beside(
     return RingsDifference(tuple(rows), channels, (trees[True], trees.total()), tuple(missing))
 
 
-def _ring(a: LoggedCommunicator, b: LoggedCommunicator, ring: Ring) -> RingDifference:
+def _ring(a: LoggedCommunicator, b: LoggedCommunicator, ring: ChannelRing) -> RingDifference:
     steps = b.nexts[ring.channels[0]]
     best, agree = 0, -1
     for channel, nexts in a.nexts.items():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.fabric import PortSettings
@@ -29,7 +30,6 @@ from cosim.network.simulator import (
     RateSample,
 )
 from cosim.testing.conformance.cases import LATENCY_PS
-from cosim.topology.changes import LinkChange, LinkChanges, RouteChange
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
@@ -61,6 +61,7 @@ NETWORK_FAULTS = {
     "deaf_to_changes": "live_changes",
     "unclaimed": "unclaimed",
     "at_the_switch_at_once": "switch_ends",
+    "computes_at_once": "computations",
     "lax": "causality",
     "time_back": "time",
     "beyond_grant": "grant",
@@ -128,6 +129,7 @@ class FaultInNetwork(ForwardingNetwork):
         claims: dict[str, dict[str, Any]] = {
             "nameless": {"name": ""},
             "first_come": {"symmetric": True},
+            "computes_at_once": {"computations": True},
             "unclaimed": {"dependent_flows": False},
             "off_quantum": {"quantum_ps": there.quantum_ps * 1000},
         }

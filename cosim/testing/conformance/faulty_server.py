@@ -15,6 +15,7 @@ import numpy as np
 
 from cosim.network.simulator import NetworkSimulator
 from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, decode, encode
+from cosim.protocol.frames import Frames
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.served_network import AdvanceResult
 from cosim.protocol.session import GONE, ServerConfig, Session
@@ -58,6 +59,7 @@ SERVER_FAULTS = {
     "deaf_to_control": "live_control",
     "free_credit": "credit",
     "narrow": "receives",
+    "stream_only": "socket",
     "late_cause": "causes",
     "deaf": "sigterm",
     **PHYSICS,
@@ -94,6 +96,10 @@ class FaultySession(Session):
             self.described.quantum_ps *= 1000
         elif fault == "no_events" and pb.FEATURE_LINK_EVENTS not in self.described.features:
             self.described.features.append(pb.FEATURE_LINK_EVENTS)
+
+    def connect(self, name: str) -> Frames | None:
+        """As a good session does, but for the fault."""
+        return None if self.fault == "stream_only" else super().connect(name)
 
     def handle(self, request: pb.SessionRequest) -> Iterator[pb.SessionResponse]:
         """As a good session does, but for the fault."""

@@ -31,7 +31,7 @@ def check_network(
     topology: Topology | None = None,
     told: Callable[[Result], None] | None = None,
 ) -> Report:
-    """Check a network against every rule of the seam; a test of one's own network is this one line.
+    """Check a network against every rule of the seam; a test of your own network is this one line.
 
     Parameters
     ----------
@@ -102,6 +102,7 @@ class NetworkKit(Kit["NetworkProbe"]):
             "queues": there.queues,
             "rates": there.rates,
             "switch_ends": there.switch_ends,
+            "computations": there.computations,
         }.get(feature, False)
 
     def new_probe(self) -> NetworkProbe:

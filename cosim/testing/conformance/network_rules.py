@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.errors import NetworkError
-from cosim.network.flows import ON_COMPLETION, FlowBatch, FlowGroup, flat_table
+from cosim.fabric.changes import LinkChange, LinkChanges
+from cosim.network.flows import COMPUTATION, ON_COMPLETION, FlowBatch, FlowGroup, flat_table
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.conformance.cases import LATENCY_PS, flows
 from cosim.testing.conformance.kit import check
 from cosim.testing.conformance.network import NetworkKit
 from cosim.testing.conformance.report import CheckSkipped, expect
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.units import NEVER
 
 _ENDS = np.arange(8, dtype=np.int32)
@@ -245,3 +245,19 @@ def link_changes(kit: NetworkKit) -> None:
     expect(
         came > least, f"a message arrived at {came} ps that a quarter of its link's rate sends by {least} ps"
     )
+
+
+@check(
+    "computations",
+    "a computation that has an endpoint to itself takes the time that it is given",
+    of=["network"],
+)
+def computations(kit: NetworkKit) -> None:
+    kit.needs("computations")
+    network = kit.make()
+    network.open(kit.topology, 1)
+    table = flat_table([0], [0], [_SIZE], channel=[COMPUTATION])
+    came = _run(network, _batch(FlowGroup(0, table, _ENDS[:1], (0, 0)), [0], LATENCY_PS), 1)
+    network.close()
+    said = f"a computation of {_SIZE} ps that began at {LATENCY_PS} ps ended at {came.get(0, 'no time')}"
+    expect(came == {0: LATENCY_PS + _SIZE}, said)

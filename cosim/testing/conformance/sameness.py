@@ -5,7 +5,8 @@ from __future__ import annotations
 from cosim.protocol.flat_flows import FlatFlows, join
 from cosim.testing.conformance.cases import LATENCY_PS, flows, long_run
 from cosim.testing.conformance.kit import Kit, Probe, check
-from cosim.testing.conformance.report import expect
+from cosim.testing.conformance.report import CheckSkipped, expect
+from cosim.testing.conformance.server import ServerKit
 from cosim.units import NEVER
 
 _PAIRS = [(0, 1), (2, 1), (3, 1), (1, 4), (5, 4), (6, 7), (7, 6), (4, 0)]
@@ -67,6 +68,24 @@ def replay(kit: Kit[Probe]) -> None:
         again = probe.times()
     expect(again == live, f"{_differs(live, again)} differ after a replay")
     expect(answer.digest == digest, "the completions are the same after a replay, the digest is not")
+
+
+@check("socket", "over the socket beside the stream: the same as over the stream", of=["server"])
+def socket(kit: ServerKit) -> None:
+    kit.needs("socket")
+    kit.needs_determinism()
+    seen = []
+    for beside in (False, True):
+        with kit.probe(opened=False) as probe:
+            if beside:
+                probe.connection.describe()
+                if not probe.connection.address.startswith("unix:"):
+                    raise CheckSkipped("it is not at a Unix socket, so it may be on another machine")
+            probe.open()
+            expect(probe.connection.has_socket == beside, "it doesn't connect to the socket that is named")
+            long_run(probe)
+            seen.append((probe.times(), probe.answers[-1].digest))
+    expect(seen[0] == seen[1], f"{_differs(seen[0][0], seen[1][0])} differ, or the digest does")
 
 
 def _differs(one: dict[int, int], other: dict[int, int]) -> list[int]:

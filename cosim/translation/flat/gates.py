@@ -20,7 +20,7 @@ from cosim.pattern.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Of a plan's parts (chunk * phases + step): ``sequence``, each after those it waits for; ``gate[part]``,
+    """Parts of a plan (chunk * phases + step): ``sequence``, each after those it waits for; ``gate[part]``,
     whose end it waits for besides its own chunk's step before, or -1; how many were let in ``early``
     (several active), how many have a ``guessed`` place in their queue.
     """

@@ -35,7 +35,7 @@ class StagePlan:
 
     @property
     def workers(self) -> int:
-        """Of all stages."""
+        """Workers of all stages."""
         return sum(stage.workers for stage in self.stages)
 
     @property
@@ -47,7 +47,7 @@ class StagePlan:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Of each stage, the versions of weights that a worker keeps: one for each of its minibatches whose
+        """The versions of weights that a worker of each stage keeps: one for each of its minibatches whose
         backward pass is still to come.
         """
         behind, found = self.workers, []
@@ -57,7 +57,7 @@ class StagePlan:
         return tuple(found)
 
     def memory_bytes(self, profile: LayerProfile) -> tuple[int, ...]:
-        """Of a worker of each stage: weights and outputs of its layers, once for each version."""
+        """Bytes of a worker of each stage: weights and outputs of its layers, once for each version."""
         return tuple(
             versions
             * (

@@ -1,4 +1,4 @@
-"""A load balancer of one's own: of two paths drawn by lot and the last one, the one that fewest use."""
+"""A load balancer of your own: of two paths drawn at random and the last one, the one that fewest use."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from cosim.plugins import Balancer
 
 
 class TwoAndTheLast(Balancer):
-    """Of two paths by lot and the last one, that with the fewest connections"""
+    """Of two paths drawn at random and the last one, that with the fewest connections"""
 
     looks: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True

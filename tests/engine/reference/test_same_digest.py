@@ -29,7 +29,7 @@ from tests.engine.worlds import collective, compute, config, job, one_dimension,
 from tests.examples.answers import answer, answer_file
 from tests.inputs import ROOT
 
-FEW, MANY = range(40), range(1000, 1600)
+FEW, MANY = range(40), range(1000, 1150)
 PAIR = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
 network: NETWORK

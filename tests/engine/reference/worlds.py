@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from cosim.context import Context
 from cosim.engine.records import JobInfo, MemoryNodes, Records, Slowdown
 from cosim.errors import CosimError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.pattern.config import CollectiveConfig
 from cosim.pattern.planner import Planner
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.grid import Dimension, grid_topology
 from cosim.topology.leaf_spine import LeafSpine

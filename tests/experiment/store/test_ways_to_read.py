@@ -139,19 +139,23 @@ def write(folder: Path, way: tuple[str, str], number: int) -> None:
     (folder / f"is-{number}").touch()
     if number != 10:
         (folder / "data-new").write_text(str(number))
-    with sqlite3.connect(folder / "data.db") as base:
-        base.execute("create table if not exists t (x int)")
-        base.execute("delete from t")
-        base.execute("insert into t values (?)", [number])
-    base.close()
+    if way == NOT_STORED["sqlite"]:
+        with sqlite3.connect(folder / "data.db") as base:
+            base.execute("create table t (x int)")
+            base.execute("insert into t values (?)", [number])
+        base.close()
     os.environ["WAYS"] = str(number)
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAYS", "")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _left_open() -> Iterator[None]:
     yield
-    gc.collect()  # what they left open is theirs, and not the next test's
+    gc.collect()  # what they left open is theirs, and not the next file's
 
 
 def milliseconds(folder: Path, *, store: bool = True) -> int:

@@ -28,10 +28,10 @@ from cosim.cluster.sharing import Cluster, Submitted
 from cosim.context import HERE
 from cosim.experiment.build import build
 from cosim.experiment.simulate import simulate
+from cosim.fabric.pinned import PinnedPaths
 from cosim.registry import find
 from cosim.results.measures import MEASURES
 from cosim.topology.leaf_spine import LeafSpine
-from cosim.topology.pinned import PinnedPaths
 
 SEEDS = range(5)
 MS = 10**9

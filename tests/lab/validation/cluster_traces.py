@@ -2,9 +2,9 @@
 
 CLONE is a clone of github.com/zhejianglab/Zhejiang-Lab-Cluster-Traces (2024, CC BY 4.0): octets of each port
 of 20 leaf switches, twice a second for an hour, and the log of Llama 2 7B on 32 A100s (DeepSpeed's ZeRO,
-stage 1). A row for each leaf: ports, those over 1 Gbps, terabytes in and out outside gaps, how much these
-differ, gaps in seconds, and jobs as ports at so many Gbps. Then the job's iteration, here and there. The log
-doesn't say whether activations are recomputed.
+stage 1). A row for each leaf that is named: ports, those over 1 Gbps, terabytes in and out outside gaps, how
+much these differ, gaps in seconds, and jobs as ports at so many Gbps. Then the job's iteration and NCCL's
+rings, here and there. The log doesn't say whether activations are recomputed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ import numpy as np
 
 import cosim
 from cosim.captures.read import read_capture
+from cosim.experiment.traffic import rings_of
 from cosim.results.traffic.ports import PortAnalysis, analyse_ports
+from cosim.results.traffic.rings import analyse_communicators, rings_beside
 
 _HOUR_MS = 1_716_480_000_000
 JOB = """
@@ -61,7 +63,8 @@ def iterations_s(log: str) -> list[float]:
 def main(clone: Path, leaves: list[int]) -> None:
     """Print the tables."""
     root = clone / "cluster_2000_A100"
-    print("leaf  ports  busy  TB in  TB out  apart      gaps  jobs")
+    if leaves:
+        print("leaf  ports  busy  TB in  TB out  apart      gaps  jobs")
     for number in leaves:
         (folder,) = (root / "trafficinfo").glob(f"*/*-Leaf-{number}_GPU_*")
         found = leaf(folder)
@@ -80,7 +83,11 @@ def main(clone: Path, leaves: list[int]) -> None:
     for recompute in ("none", "full"):
         ours = cosim.run(cosim.loads(JOB.format(recompute=recompute))).records.end_ps / 1e12
         print(f"  recompute: {recompute}: {ours:.2f} s ({ours / measured[-1] - 1:+.1%})")
+    logged = read_capture(log).communicators
+    expected = rings_of(cosim.loads(JOB.format(recompute="full")), logged)
+    found = rings_beside(analyse_communicators(expected), analyse_communicators(logged))
+    print(f"rings, a: expected, b: the log: {found.sentence}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [int(text) for text in sys.argv[2:]] or list(range(1, 21)))
+    main(Path(sys.argv[1]), [int(text) for text in sys.argv[2:]])

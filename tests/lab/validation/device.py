@@ -4,16 +4,19 @@ Without arguments: all-reduces of 8 A100s and 8 H100s as MSCCL++ measured its ow
 and 4 of its ``test/mscclpp-test``) and as NCCL was measured below 1 MB, which is a ring of packets (LL) here.
 ``LAUNCH``, and ``memory_latency`` and ``unit_rate`` of each GPU were fitted to packets and rings of 8. Loads
 of many MiB, 4 GPUs, and the H200, which has the H100's numbers here, were not. With plans or folders of them:
-each is proved and run, by lines and by messages. ``--rows``: each row.
+each is proved and run, by lines and by messages. ``--rows``: each
+row, and which launch and step NCCL's have. ``--gathers``: puts and gets, and how fast they are simulated.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +39,7 @@ _KERNELS = {
         "outstanding: 64, wavefronts: 16",
     ),
 }
+_NCCL = {"a100_sxm": "a100", "h100_sxm": "h100", "h200_sxm": "h100"}
 _MOST_PACKETS, _LARGE = 100_000, range(16 << 20, 49 << 20)
 
 
@@ -82,12 +86,46 @@ def rows() -> Iterator[Row]:
                 within = size < _MOST_PACKETS if kernel == "6" else size in _LARGE
                 if row["name"] == "allreduce" and row["ranks"] == "8" and kernel in _KERNELS and within:
                     yield Row(f"MSCCL++, 8 {gpu}", gpu, 8, size, *_KERNELS[kernel], float(row["time"]))
-    for name, gpu in (("a100_sxm", "a100"), ("h100_sxm", "h100"), ("h200_sxm", "h100")):
-        with find(f"measured/gpus/{name}_nccl.csv").open() as file:
-            for row in csv.DictReader(file):
-                gpus, size = int(row["gpus"]), int(row["elements"]) * (2 if row["dtype"] == "half" else 1)
-                if row["collective"] == "all_reduce" and gpus in (4, 8) and size < 1_000_000:
-                    yield Row(f"NCCL, {gpus} {name[:4]}", gpu, gpus, size, RING, "", float(row["time_us"]))
+    for name, gpu in _NCCL.items():
+        for gpus, size, time_us in _small(name):
+            if gpus in (4, 8):
+                yield Row(f"NCCL, {gpus} {name[:4]}", gpu, gpus, size, RING, "", time_us)
+
+
+def _small(name: str) -> Iterator[tuple[int, int, float]]:
+    """GPUs, bytes and microseconds of NCCL's all-reduces below 1 MB."""
+    with find(f"measured/gpus/{name}_nccl.csv").open() as file:
+        for row in csv.DictReader(file):
+            size = int(row["elements"]) * (2 if row["dtype"] == "half" else 1)
+            if row["collective"] == "all_reduce" and size < 1_000_000:
+                yield int(row["gpus"]), size, float(row["time_us"])
+
+
+def ring_laws() -> Iterator[str]:
+    """Of the last row of a size: a launch and 2 (n - 1) steps from 4 and 8 GPUs, and what they say of 2."""
+    for name in _NCCL:
+        times: dict[int, dict[int, float]] = {}
+        for gpus, size, time_us in _small(name):
+            times.setdefault(size, {})[gpus] = time_us
+        for size, by_gpus in sorted(times.items()):
+            step = (by_gpus[8] - by_gpus[4]) / 8
+            launch = by_gpus[4] - 6 * step
+            said = f"2 GPUs {launch + 2 * step:.2f} us, measured {by_gpus[2]}"
+            yield f"{name[:4]}, {size:,} bytes: launch {launch:.2f} us, step {step:.2f} us; {said}"
+
+
+def gathers() -> Iterator[str]:
+    """All-gathers of 16 of the paper's GPUs by puts and gets, and how many lines a second that is."""
+    for size in (16 << 10, 256 << 10, 1 << 20, 4 << 20):
+        for access, arbitration in product(("put", "get"), ("fair", "fcfs")):
+            network = f"{{model: device, access: {access}, arbitration: {arbitration}}}"
+            began = time.process_time()
+            took = _took_us(network, 16, size, "all_gather", "direct", "1024GiB/s", "1us")
+            cpu = time.process_time() - began
+            yield (
+                f"{size >> 10} KiB each, {access}, {arbitration}: {took:.2f} us, "
+                f"{16 * 15 * size / 128 / cpu / 1e6:.1f} M lines a CPU-second, {cpu:.1f} CPU-s"
+            )
 
 
 def prove_and_run(path: Path) -> str:
@@ -108,7 +146,7 @@ def prove_and_run(path: Path) -> str:
 
 def main(arguments: list[str]) -> None:
     """Print the tables."""
-    given = [Path(one) for one in arguments if one != "--rows"]
+    given = [Path(one) for one in arguments if not one.startswith("--")]
     if given:
         paths = [path for one in given for path in (sorted(one.glob("*.json")) if one.is_dir() else [one])]
         said = {path: prove_and_run(path) for path in paths}
@@ -116,6 +154,12 @@ def main(arguments: list[str]) -> None:
             print(f"{path.stem}: {each}")
         print(dict(Counter(each.split(":")[0] for each in said.values())))
         return
+    if "--gathers" in arguments:
+        for line in gathers():
+            print(line, flush=True)
+        return
+    if "--rows" in arguments:
+        print(*ring_laws(), sep="\n")
     errors: dict[str, list[float]] = {}
     for row in rows():
         ours = row.ours_us()

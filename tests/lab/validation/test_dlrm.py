@@ -7,7 +7,7 @@ import pytest
 from tests.inputs import needs
 from tests.lab.validation.dlrm import read, replay
 
-pytestmark = needs("pytorch")
+pytestmark = [pytest.mark.slow, needs("pytorch")]
 
 
 def test_dlrms_replayed_step_is_the_measured_one_on_every_rank() -> None:

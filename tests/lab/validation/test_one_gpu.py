@@ -16,8 +16,12 @@ pytestmark = needs_torch
 
 WORKSPACE = 2 * 32 * 2**20
 """Bytes of cuBLAS's workspaces, 32 MiB for each of two threads, which the catalogue hasn't."""
-EAGER = ("llama-8b-6", "llama-70b-2", "gpt2-124m")
-COMPILED = ("llama-8b-6-compiled", "llama-1b-long")
+MORE = ("llama-70b-2", "gpt2-124m", "llama-8b-6-compiled", "llama-1b-long")
+
+
+def slow(name: str) -> object:
+    """A job whose profile takes 5 CPU-seconds or more."""
+    return pytest.param(name, marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def job(name: str, folder: Path, gpu: str = "h100") -> Job:
     return next(one for one in jobs(HERE / gpu, folder) if one.name == name)
 
 
-@pytest.mark.parametrize("name", [*EAGER, *(pytest.param(each, marks=pytest.mark.slow) for each in COMPILED)])
+@pytest.mark.parametrize("name", ["llama-8b-6", *map(slow, MORE)])
 def test_a_profile_has_the_products_that_an_h100_had_and_their_time(name: str, profiles: Path) -> None:
     one = job(name, profiles)
     measured, profiled = one.measured_kernels(), one.simulated_kernels(read("h100-sxm-pytorch"))
@@ -41,12 +45,13 @@ def test_a_profile_has_the_products_that_an_h100_had_and_their_time(name: str, p
     assert one.simulated_s("h100-sxm-pytorch") == pytest.approx(one.seconds, rel=0.07)
 
 
+@pytest.mark.slow
 def test_a_job_that_waits_for_its_host_takes_what_the_host_takes(profiles: Path) -> None:
     one = job("gpt2-124m-by-tensor", profiles)  # not fitted to
     assert one.simulated_s("h100-sxm-pytorch") == pytest.approx(one.seconds, rel=0.03)
 
 
-@pytest.mark.parametrize("name", ["llama-8b-6", "llama-70b-2"])
+@pytest.mark.parametrize("name", ["llama-8b-6", slow("llama-70b-2")])
 def test_kernels_that_go_through_elements_one_by_one_are_those_that_an_h100_had(
     name: str, profiles: Path
 ) -> None:
@@ -65,7 +70,7 @@ def test_a_softmax_of_long_rows_reads_them_as_often_as_its_time_says(profiles: P
         assert 0.8 < moved * 8 / seconds / read("h100-sxm").memory_rate < 1
 
 
-@pytest.mark.parametrize("name", ["llama-8b-6", "llama-70b-2"])
+@pytest.mark.parametrize("name", ["llama-8b-6", slow("llama-70b-2")])
 def test_an_h200_is_foreseen_by_its_data_sheet_and_an_h100(name: str, profiles: Path) -> None:
     one = job(name, profiles, "h200")  # nothing was fitted to it
     assert one.simulated_s("h200-sxm-pytorch") == pytest.approx(one.seconds, rel=0.04)

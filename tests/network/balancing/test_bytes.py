@@ -32,7 +32,7 @@ NETWORKS: list[Make] = [FairShareNetwork, by_congestion]
 
 
 @pytest.mark.parametrize("make", NETWORKS)
-@pytest.mark.parametrize("spines", [2, 3, 4, 7])
+@pytest.mark.parametrize("spines", [2, 7])
 def test_a_thousand_messages_of_a_byte_are_a_thousand_bytes_spread_evenly(make: Make, spines: int) -> None:
     topology = leaf_spine(leaves=2, below=1, spines=spines)
     starts = [k * 1_000_000 for k in range(1000)]

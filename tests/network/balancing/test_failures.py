@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.balancing.balancers.adaptive import Adaptive
 from cosim.network.balancing.balancers.least_loaded import LeastLoaded
 from cosim.network.balancing.balancers.spray import Spray
@@ -24,7 +25,6 @@ from cosim.network.flows import FlowGroup, flat_table, pack_key
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import EcmpPaths
 from cosim.units import NEVER, PS_PER_MS

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.balancing.balancers.adaptive import Adaptive
 from cosim.network.balancing.balancers.flowlet import Flowlet
 from cosim.network.balancing.balancers.least_loaded import LeastLoaded
@@ -29,7 +30,6 @@ from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.routing import EcmpPaths
 from cosim.units import PS_PER_MS
 from tests.network.balancing.in_numpy import NumpyAdaptive, NumpyValiant, NumpyWeighted

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.balancing.contract import Balancer
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.topology.routing import EcmpPaths
 from cosim.units import PS_PER_US

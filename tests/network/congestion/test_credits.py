@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from cosim.errors import CosimError, NetworkError
 from cosim.experiment.build import build
 from cosim.experiment.scenario import loads
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.credits import Credits
 from cosim.network.congestion.fabric import PortSettings
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.network.congestion.credit_packets import completions

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cosim.errors import NetworkError
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.congestion.controls.dctcp import Dctcp
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.newreno import NewReno
@@ -19,7 +20,6 @@ from cosim.network.congestion.network import CongestionNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.testing.strategies.traffic import Traffic as World
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_MS
 from tests.network.balancing.worlds import send

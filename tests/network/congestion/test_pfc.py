@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cosim
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.kernel import kernel
 from cosim.network.congestion.controls.fixed import Fixed
 from cosim.network.congestion.controls.timely import Timely
@@ -17,7 +18,6 @@ from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
 from cosim.results.network_statistics import summarize_queues
 from cosim.results.render.summary_page import render_queues
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.inputs import ROOT

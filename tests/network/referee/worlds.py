@@ -8,10 +8,10 @@ from random import Random
 
 import numpy as np
 
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.flows import ON_COMPLETION, ON_START, FlowGroup, pack_key
 from cosim.network.simulator import NetworkSimulator
 from cosim.testing.strategies.traffic import Row, Traffic, table_of
-from cosim.topology.changes import LinkChange, LinkChanges
 from tests.network.referee.exact import Flow, World
 from tests.network.worlds import graph
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.fair_share import FairShareNetwork
 from cosim.network.reference import plain_network
@@ -22,7 +23,6 @@ from cosim.network.unaware import CongestionUnawareNetwork
 from cosim.testing.conformance.network import check_network
 from cosim.testing.strategies.traffic import Traffic
 from cosim.testing.strategies.traffic import traffic as worlds
-from cosim.topology.changes import LinkChange, LinkChanges
 from tests.network.worlds import drive
 
 some = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,4 +1,4 @@
-"""A browser that the tests of a file share."""
+"""A browser that the tests here share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.docs import site
 from tests.results.report.browser import Opened
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def opened() -> Iterator[Opened]:
     """A page in a browser."""
     with site.browser(1440) as page:

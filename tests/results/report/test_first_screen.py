@@ -79,7 +79,7 @@ def bottleneck() -> tuple[str, list[str]]:
     run = cosim.run(LARGE)
     assert run.summary.num_endpoints == 2048
     share = (run.links.busy_ps / run.summary.end_ps).max()
-    return run.report().html, ["Busiest are the links", f"{100 * share:.1f} %"]
+    return run.report().html, ["are the busiest: ", f"{100 * share:.1f} %"]
 
 
 def goodput() -> tuple[str, list[str]]:

@@ -23,6 +23,7 @@ from cosim.results.report.server import view_server
 from cosim.units import parse_time
 from tests.cli.processes import PATIENCE_S
 from tests.docs import site
+from tests.results.report.browser import Opened, in_a_browser
 
 TEXT = """
 topology: {kind: ring, endpoints: 4, rate: 80Gbps, latency: 0ns}
@@ -93,7 +94,9 @@ def test_a_run_says_how_far_it_is_while_it_runs_and_nothing_after(tmp_path: Path
     assert [one.kind for one in found_in(tmp_path)] == ["run"]
 
 
-def test_cells_of_a_sweep_that_keeps_its_runs_open_them(tmp_path: Path) -> None:
+def test_cells_of_a_sweep_that_keeps_its_runs_open_them(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     axes = {"rate": {"topology.rate": ["80Gbps", "160Gbps"]}}
     sweep = cosim.Sweep(scenario=yaml.safe_load(TEXT), axes=axes, seeds=2, keep_runs=True)
     with pytest.raises(InputError, match="keep_runs: there is no folder"):
@@ -106,11 +109,11 @@ def test_cells_of_a_sweep_that_keeps_its_runs_open_them(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["report", str(tmp_path / "swept"), "-o", str(page)])
     assert result.exit_code == 0, result.output
     if not site.missing_browser():
-        with site.browser(1440) as browser:
-            browser.goto(page.as_uri())
-            browser.locator("#sweep table a").nth(2).click()
-            browser.wait_for_selector("#answer")
-            assert "300 us" in browser.inner_text("#answer")
+        browser = request.getfixturevalue("opened").page
+        browser.goto(page.as_uri())
+        browser.locator("#sweep table a").nth(2).click()
+        browser.wait_for_selector("#answer")
+        assert "300 us" in browser.inner_text("#answer")
     with view_server(tmp_path) as one:
         threading.Thread(target=one.serve_forever, daemon=True).start()
         html = get(one, "/show?run=swept")[1]
@@ -179,25 +182,22 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
         view_server(tmp_path / "none")
 
 
-@pytest.mark.skipif(bool(site.missing_browser()), reason=site.missing_browser() or "it is here")
-def test_in_a_browser_a_run_is_searched_and_opened(server: ThreadingHTTPServer) -> None:
-    wrong: list[str] = []
-    with site.browser(1440) as page:
-        page.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(f"http://127.0.0.1:{server.server_port}/")
-        page.click("thead button:text('folder')")
-        names = page.locator("#runs td:nth-child(2)").all_inner_texts()
-        page.click("thead button:text('folder')")
-        assert page.locator("#runs td:nth-child(2)").all_inner_texts() == names[::-1] != names
-        page.click("thead button:text('iteration')")
-        shown = [text for text in page.locator("#runs td:nth-child(6)").all_inner_texts() if text]
-        times = [parse_time(text.removeprefix("<b>job</b> ")) for text in shown]
-        assert times == sorted(times)
-        assert len({*times}) > 1
-        page.fill("#search", "deep")
-        assert page.locator("#runs tr:visible").count() == 1
-        page.click("#runs a:visible")
-        page.wait_for_selector("html[data-shown]")
-        assert "300 us" in page.inner_text("#answer")
-    assert [text for text in wrong if "favicon" not in text] == []
+@in_a_browser
+def test_in_a_browser_a_run_is_searched_and_opened(server: ThreadingHTTPServer, opened: Opened) -> None:
+    page = opened.page
+    page.goto(f"http://127.0.0.1:{server.server_port}/")
+    page.click("thead button:text('folder')")
+    names = page.locator("#runs td:nth-child(2)").all_inner_texts()
+    page.click("thead button:text('folder')")
+    assert page.locator("#runs td:nth-child(2)").all_inner_texts() == names[::-1] != names
+    page.click("thead button:text('iteration')")
+    shown = [text for text in page.locator("#runs td:nth-child(6)").all_inner_texts() if text]
+    times = [parse_time(text.removeprefix("<b>job</b> ")) for text in shown]
+    assert times == sorted(times)
+    assert len({*times}) > 1
+    page.fill("#search", "deep")
+    assert page.locator("#runs tr:visible").count() == 1
+    page.click("#runs a:visible")
+    page.wait_for_selector("html[data-shown]")
+    assert "300 us" in page.inner_text("#answer")
+    assert [text for text in opened.wrong if "favicon" not in text] == []

@@ -35,6 +35,7 @@ main(int argc, char** argv)
         wire::FEATURE_COFLOW,
         wire::FEATURE_CANCEL,
         wire::FEATURE_WALL_BUDGET,
+        wire::FEATURE_SOCKET,
         wire::FEATURE_QUEUES,
         wire::FEATURE_RATES,
     };

@@ -33,6 +33,7 @@ main(int argc, char** argv)
         wire::FEATURE_COFLOW,
         wire::FEATURE_CANCEL,
         wire::FEATURE_WALL_BUDGET,
+        wire::FEATURE_SOCKET,
     };
     adapter.transports = {"cubic", "newreno", "dctcp"};
     adapter.queue_disciplines = {"drop_tail", "red"};

@@ -1,4 +1,4 @@
-"""Flowlets: a connection that paused for longer than ``gap`` draws a path anew, so that no packet overtakes
+"""Flowlets: a connection that paused for longer than ``gap`` draws a new path, so that no packet overtakes
 another.
 
 A pause is the time between two messages of a connection. In the ``congestion`` network, where messages are
@@ -21,12 +21,12 @@ from cosim.spec import TimePs
 
 
 class Flowlet(Balancer):
-    """After a pause of a connection, any path by lot (LetFlow, NSDI 2017)"""
+    """After a pause of a connection, any path at random (LetFlow, NSDI 2017)"""
 
     uses_chance: ClassVar[bool] = True
     kernel = "choose_flowlet"
 
-    gap: TimePs = Field(50_000_000, ge=0, description="pause after which the path is drawn anew")
+    gap: TimePs = Field(50_000_000, ge=0, description="pause after which the path is drawn again")
 
     def least_pause(self) -> int:
         """The gap."""

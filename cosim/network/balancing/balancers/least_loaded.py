@@ -1,7 +1,7 @@
 """Least loaded: a message takes the path on which it can expect most, and keeps it.
 
 That is an equal share with the connections on the path's most used link, less where it queues; of equal ones
-any, by lot. Messages that begin at one instant choose one after the other.
+any, at random. Messages that begin at one instant choose one after the other.
 
 Source: the greedy choice among all of M. Mitzenmacher, "The Power of Two Choices in Randomized Load
 Balancing", IEEE TPDS 12(10), 2001, doi:10.1109/71.963420; with loads known at once, as a central controller

@@ -1,7 +1,7 @@
-"""REPS: entropies whose packets came through unmarked are used again; marked ones are drawn anew.
+"""REPS: entropies whose packets came through unmarked are used again; marked ones are drawn again.
 
 A message begins over all paths alike. Each round trip, of what went by a path the marked part goes to any
-path by lot, which is all alike in the mean; the rest stays where it is.
+path at random, which is all alike on average; the rest stays where it is.
 
 Source: T. Bonato et al., "REPS: Recycled Entropy Packet Spraying for Adaptive Load Balancing and Failure
 Mitigation", 2024, arXiv:2407.21625. Not modelled: the cache of entropies, and its freezing after a loss.

@@ -1,6 +1,6 @@
 """UGAL: a message takes a shortest path, or Valiant's detour where waiting times hops is less there.
 
-Of the shortest paths and of the detours one each is drawn by lot, and the better one of the two is taken.
+Of the shortest paths and of the detours one each is drawn at random, and the better one of the two is taken.
 Where networks have queues, what waits is their time; in others, the connections on the most used link.
 
 Source: A. Singh, "Load-Balanced Routing in Interconnection Networks", PhD thesis, Stanford, 2005 (UGAL-G); J.

@@ -56,7 +56,7 @@ class Rccc(Control):
         description="of the fabric; above 1 receivers lower their credit by its marks and trims, to 0.9 over "
         "it at least",
     )
-    target: float = Field(0.3, ge=0, le=1, description="marked part in the mean from which credit falls")
+    target: float = Field(0.3, ge=0, le=1, description="marked part on average from which credit falls")
     increase: float = Field(0.01, gt=0, le=1, description="by which it rises, of the port's rate")
     gain: float = Field(0.5, gt=0, le=1, description="of the mean")
 

@@ -94,16 +94,16 @@ function answers(request) {
 
 function factsOf(job) {
   const mean = `mean of ${job.iterations_done} iteration${job.iterations_done === 1 ? "" : "s"}`;
-  const facts = [[time(job.iteration_mean_ps), `an iteration, ${job.interval_ps ? `80 % of such ones ${time(job.interval_ps[0])} to ${time(job.interval_ps[1])}` : mean}`]];
+  const facts = [[time(job.iteration_mean_ps), job.interval_ps ? `an iteration; 80 % of such iterations take ${time(job.interval_ps[0])} to ${time(job.interval_ps[1])}` : `an iteration, ${mean}`]];
   if (job.request) facts.unshift([time(job.request.first_token_ps), "until the first token"], ...(job.request.further_token_ps === null ? [] : [[time(job.request.further_token_ps), "each further token"]]), [count(job.request.tokens_per_s), "tokens a second"]);
   if (job.communication.mean_ps > 0) {
     facts.push([percent(job.exposed.share), "of the ranks' time waits for communication"]);
-    if (job.free_communication_speedup) facts.push([`${job.free_communication_speedup.toFixed(2)} x`, `faster at most, were communication free (${time(job.free_communication_iteration_ps)})`]);
+    if (job.free_communication_speedup) facts.push([`${job.free_communication_speedup.toFixed(2)} x`, `faster at most if communication were free (${time(job.free_communication_iteration_ps)})`]);
   }
   facts.push([count(job.num_ranks), job.num_ranks === 1 ? "rank" : "ranks"]);
   if (job.flops_utilisation !== null) facts.push([percent(job.flops_utilisation), `of what its GPUs could do (${counted(job)})`]);
   else if (job.flops_per_gpu_s) facts.push([flops(job.flops_per_gpu_s), `a GPU (${counted(job)})`]);
-  if (job.tokens_per_gpu_s !== null) facts.push([count(job.tokens_per_gpu_s), "tokens a second and GPU"]);
+  if (job.tokens_per_gpu_s !== null) facts.push([count(job.tokens_per_gpu_s), "tokens a second on each GPU"]);
   if (job.memory) facts.push([amount(job.memory.size_bytes), "to and from remote memory, by the ranks that are simulated"]);
   if (job.work?.memory_bytes) facts.push([amount(job.work.memory_bytes), job.work.memory_of_bytes ? `on the fullest GPU, ${percent(job.work.memory_bytes / job.work.memory_of_bytes)} of what it has` : "on the fullest GPU"]);
   return facts;

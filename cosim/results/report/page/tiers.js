@@ -54,8 +54,8 @@ export function bottleneck(run) {
   const most = tier.links.reduce((a, b) => (run.columns.link_busy[b] > run.columns.link_busy[a] ? b : a));
   const all = tier.links.length;
   const alike = percent(tier.mean) === percent(tier.most);
-  const where = all === 1 ? `Busiest is the link ${nameOf(run, most)}, ${percent(tier.most)} of the time`
-    : `Busiest are the links ${tier.name}: ${alike ? `all ${count(all)} ` : ""}${percent(tier.mean)} of the time${alike ? "" : ` on average, ${nameOf(run, most)} ${percent(tier.most)}`}`;
+  const where = all === 1 ? `The link ${nameOf(run, most)} is the busiest, ${percent(tier.most)} of the time`
+    : `The links ${tier.name} are the busiest: ${alike ? `all ${count(all)} ` : ""}${percent(tier.mean)} of the time${alike ? "" : ` on average, ${nameOf(run, most)} ${percent(tier.most)}`}`;
   return `${where}${tilted ? `. ${said(tilted)}` : ""}.`;
 }
 

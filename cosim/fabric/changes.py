@@ -51,6 +51,34 @@ class RouteChange(NamedTuple):
     dead: tuple[int, ...]
 
 
+class DeadLinks:
+    """Which links are dead, by their changes, and when routing hears of it; ``detection_ps`` None: never."""
+
+    def __init__(self, detection_ps: int | None) -> None:
+        self._detection_ps = detection_ps
+        self._dead: set[int] = set()
+
+    def after(self, time_ps: int, changes: Iterable[LinkChange]) -> list[RouteChange]:
+        """What follows for routes from all changes of an instant: nothing, or one change."""
+        before = frozenset(self._dead)
+        for one in changes:
+            (self._dead.discard if one.rate_bps > 0 else self._dead.add)(one.link)
+        if self._dead == before or self._detection_ps is None:
+            return []
+        return [RouteChange(time_ps + self._detection_ps, tuple(sorted(self._dead)))]
+
+
+def changes_within(
+    changes: Iterable[LinkChange | RouteChange], number: I32
+) -> Iterator[LinkChange | RouteChange]:
+    """Changes of a part's links, in its ``number`` of each of the whole's (-1: not its own)."""
+    for one in changes:
+        if isinstance(one, RouteChange):
+            yield one._replace(dead=tuple(int(number[link]) for link in one.dead if number[link] >= 0))
+        elif number[one.link] >= 0:
+            yield one._replace(link=int(number[one.link]))
+
+
 @dataclass(frozen=True, eq=False)
 class LinkChanges:
     """Changes in order of (time, link). May be iterated any number of times, and may never end.
@@ -62,7 +90,7 @@ class LinkChanges:
     detection_ps: int | None = DETECTION_PS
 
     def part(self, number: I32) -> LinkChanges | None:
-        """Of a part's links, by its ``number`` of each of the whole's (-1: not its own); None: of none.
+        """The changes of a part's links; None: of none. ``number``: the part's of each of the whole's, or -1.
 
         Changes that never end have to be :class:`DividedChanges`. Where none is known ahead, all may come.
         """
@@ -72,23 +100,19 @@ class LinkChanges:
         if isinstance(self.changes, DividedChanges):
             found = self.changes.only(number)
         else:
-            mine = [one for one in self.changes if number[one.link] >= 0]
-            found = [one._replace(link=int(number[one.link])) for one in mine] or None
+            found = [*changes_within(self.changes, number)] or None
         return None if found is None else LinkChanges(found, self.detection_ps)
 
     def __iter__(self) -> Iterator[LinkChange | RouteChange]:
         """Changes of links, and what follows for routes; at one time, links come first."""
-        dead: set[int] = set()
+        dead = DeadLinks(self.detection_ps)
         heard: deque[RouteChange] = deque()
         for time_ps, together in groupby(self.changes, key=lambda one: one.time_ps):
             while heard and heard[0].time_ps < time_ps:
                 yield heard.popleft()
-            before = frozenset(dead)
-            for one in together:
-                (dead.discard if one.rate_bps > 0 else dead.add)(one.link)
-                yield one
-            if dead != before and self.detection_ps is not None:
-                heard.append(RouteChange(time_ps + self.detection_ps, tuple(sorted(dead))))
+            now = [*together]
+            yield from now
+            heard += dead.after(time_ps, now)
             while heard and heard[0].time_ps <= time_ps:
                 yield heard.popleft()
         yield from heard

@@ -38,7 +38,7 @@ class PinnedPaths(Paths):
 
     @property
     def name(self) -> str:
-        """Of the other."""
+        """The other's name."""
         return self.inner.name
 
     @property

@@ -1,4 +1,4 @@
-"""Changes of links and of routes, as the kernel takes them: a table that grows as time goes on.
+"""Changes of links, as the kernel takes them, and where rows go meanwhile.
 
 A row keeps its own path unless a dead link is on it, then takes one around links that routing knows to be
 dead, and comes back when the link does.
@@ -6,17 +6,16 @@ dead, and comes back when the link does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.kernel import Columns, kernel, record
-from cosim.network.flows import F64, I32, I64
-from cosim.topology.changes import LinkChange, RouteChange
-from cosim.topology.graph import Topology
+from cosim.topology.graph import F64, I32, I64, Topology
 
 NONE: int = kernel.NONE
 MOST_IN_VAIN: int = kernel.MOST_IN_VAIN
@@ -89,55 +88,99 @@ class ChangeTable:
         return one
 
 
-_Found = tuple[int, I64, I64]
-"""How many rows were looked at; rows that have a detour, and where its links are."""
+def ways_round(
+    topology: Topology, dead: Iterable[int], ends: I32, first: I64, end: I64, links: I32
+) -> tuple[I64, I64, I32]:
+    """Rows that have dead links on their path, and a way round them: int64[R], and the ways as CSR.
+
+    ``ends`` is int32[3, rows]: source, destination, channel; the path of row r is ``links[first[r]:end[r]]``.
+    """
+    is_dead = np.zeros(topology.num_links, np.bool_)
+    is_dead[list(dead)] = True
+    on = np.concatenate([[0], np.cumsum(is_dead[links])])
+    hit = np.flatnonzero(on[end] > on[first])
+    if not len(hit):
+        return hit, np.zeros(1, np.int64), np.zeros(0, np.int32)
+    ptr, ways = topology.routing.around(topology, is_dead, *ends[:, hit])
+    # Without any way left a row keeps its own path, and waits.
+    there = np.flatnonzero(np.diff(ptr))
+    return hit[there], np.concatenate([ptr[:1], ptr[there + 1]]), ways
 
 
-class Detours:
-    """Rows that got a path, and their detours."""
+class Ways:
+    """Where the rows of a network go: each by its own path, or round links that routing knows to be dead.
 
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
+    ``core`` has what the network's loop has of it, by row: ``path_ptr``, ``path_link``, ``path_source``, and,
+    on a topology that has ``changes``, ``path_now``: the row whose links it takes now.
+    """
+
+    def __init__(self, topology: Topology, core: Columns) -> None:
+        self._topology, self._core = topology, core
+        self._rows = self._links = 0
         self._row = np.zeros(0, np.int64)
         self._ends = np.zeros((3, 0), np.int32)
         self._bound: list[tuple[int, I32, I32, I32]] = []
-        self._found: dict[tuple[int, ...], _Found] = {}
+        self._found: dict[tuple[int, ...], tuple[int, I64, I64]] = {}
+        """By dead links: how many rows were looked at; which go round, and the rows whose links they take."""
         self.dead: tuple[int, ...] = ()
 
-    def copy(self) -> Detours:
+    def copy(self, core: Columns) -> Ways:
         """For a network that looks ahead: what it finds meanwhile is forgotten."""
-        other = Detours(self._topology)
-        vars(other).update(vars(self), _found=dict(self._found), _bound=list(self._bound))
+        other = Ways(self._topology, core)
+        own = {"_core": core, "_found": dict(self._found), "_bound": list(self._bound)}
+        vars(other).update({**vars(self), **own})
         return other
 
-    def add(self, first: int, src: I32, dst: I32, channel: I32) -> None:
-        """Rows from ``first`` on got their own paths."""
-        self._bound.append((first, src, dst, channel))
+    def bind(self, src: I32, dst: I32, channel: I32) -> int:
+        """Find the paths of rows; the number of the first one."""
+        first = self.append(*self._topology.paths(src, dst, channel))
+        self._core.path_source[first : first + len(src)] = src
+        if self._topology.changes is not None:
+            self._bound.append((first, src, dst, channel))
+            self._number(first + len(src), len(self._core.path_now))
+        return first
 
-    def places(self, ptr: I64, links: I32, append: Callable[[I64, I32], int]) -> tuple[I64, I64]:
-        """Rows that take another path now, and its place, by the network's ``ptr`` and ``links``, to which
-        ``append`` adds paths and says where.
-        """
-        none = np.zeros(0, np.int64)
-        if not self.dead:
-            return none, none
-        self._gather()
-        begin, rows, places = self._found.get(self.dead, (0, none, none))
-        if begin == len(self._row):
-            return rows, places
-        dead = np.zeros(self._topology.num_links, np.bool_)
-        dead[list(self.dead)] = True
-        on = np.concatenate([[0], np.cumsum(dead[links])])
-        new = self._row[begin:]
-        hit = begin + np.flatnonzero(on[ptr[new + 1]] > on[ptr[new]])
-        routing = self._topology.routing
-        found, way = routing.around(self._topology, dead, *self._ends[:, hit])
-        first = append(found, way)
-        there = np.flatnonzero(np.diff(found))
-        rows = np.concatenate([rows, self._row[hit[there]]])
-        places = np.concatenate([places, first + there])
-        self._found[self.dead] = len(self._row), rows, places
-        return rows, places
+    def append(self, ptr: I64, links: I32) -> int:
+        """Keep paths; the number of the first one."""
+        first, rows = self._rows, len(ptr)
+        at, core = self._links, self._core
+        core.lengthen("path_source", first + rows)
+        core.lengthen("path_ptr", first + rows)[first : first + rows] = ptr + at
+        core.lengthen("path_link", at + len(links))[at : at + len(links)] = links
+        self._rows += rows
+        self._links += len(links)
+        return first
+
+    def avoid(self, dead: tuple[int, ...]) -> I64:
+        """Have rows go round these links, and no others; where they went so far: ``path_now``."""
+        self.dead = dead
+        so_far: I64 = self._core.path_now
+        self._core.put(path_now=np.arange(len(so_far)))
+        self._number(len(so_far), len(so_far))
+        return so_far
+
+    def moved(self) -> I64:
+        """The rows that go round something."""
+        now = self._core.path_now
+        return np.flatnonzero(now != np.arange(len(now)))
+
+    def _number(self, rows: int, old: int) -> None:
+        """Have ``path_now`` say where rows from ``old`` on go now, and which go round something."""
+        core = self._core
+        now = core.lengthen("path_now", rows)  # and more, in advance
+        now[old:] = np.arange(old, len(now))
+        if self.dead:
+            self._gather()
+            begin, moved, theirs = self._found.get(self.dead, (0, self._row[:0], self._row[:0]))
+            if begin < len(self._row):
+                row, ptr = self._row[begin:], core.path_ptr
+                hit, *ways = ways_round(
+                    self._topology, self.dead, self._ends[:, begin:], ptr[row], ptr[row + 1], core.path_link
+                )
+                moved = np.concatenate([moved, row[hit]])
+                theirs = np.concatenate([theirs, self.append(*ways) + np.arange(len(hit))])
+                self._found[self.dead] = len(self._row), moved, theirs
+            core.path_now[moved] = theirs
 
     def _gather(self) -> None:
         """Have rows that were bound since as columns, too."""
