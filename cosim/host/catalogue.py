@@ -17,5 +17,5 @@ names, read = _FILES.names, _FILES.read
 
 
 def __getattr__(name: str) -> Host:
-    """``GPT_FAST_2023`` is the host of ``gpt-fast-2023.yaml``."""
+    """``PYTORCH_2026`` is the host of ``pytorch-2026.yaml``."""
     return _FILES.constant(name)

@@ -74,7 +74,7 @@ PRESETS: dict[PresetName, Preset] = {
     "torchtitan-2024-12": Preset(
         "pytorch/torchtitan (BSD-3-Clause) of 2024-12, train_configs/llama3_8b.toml, models/norms.py; fused"
         " AdamW; scaled_dot_product_attention takes FlashAttention-2",
-        "Llama 3 8B on 8 H100s of 500 W, eager and compiled: -4.5 and -5.5 %",
+        "Llama 3 8B on 8 H100s of 500 W, eager and compiled: -4.4 and -5.4 %",
         ("h100-sxm",),
         0.05,
         {"kind": "pytorch", "norm": "written", "optimizer": "fused"},

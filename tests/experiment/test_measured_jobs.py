@@ -110,7 +110,7 @@ def test_a_traced_iteration_sets_what_its_kernels_tell_apart(job: Path, tmp_path
 
 
 def test_a_job_that_waits_for_its_host_sets_the_hosts_number(job: Path, tmp_path: Path) -> None:
-    text = JOB.replace("micro_batch: 2", "host: gpt-fast-2023").replace("hidden: 4096", "hidden: 256")
+    text = JOB.replace("micro_batch: 2", "host: pytorch-2026").replace("hidden: 4096", "hidden: 256")
     job.write_text(text.replace("ffn: 11008", "ffn: 512").replace("sequence: 2048", "sequence: 64"))
     setting = {"jobs[0].workload.host": {"kind": "custom", "operator_time": "80us"}}
     seconds = MeasuredJob(job, setting, MeasuredIteration(1.0)).simulate()

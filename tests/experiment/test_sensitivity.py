@@ -124,7 +124,7 @@ def test_a_page_has_what_moves_most_first_and_counts_the_rest() -> None:
 def test_a_host_that_is_named_is_what_matters_where_it_is_waited_for() -> None:
     sizes = {"layers": 2, "hidden": 256, "heads": 2, "ffn": 512, "vocabulary": 64, "sequence": 64}
     model = {"kind": "transformer", **sizes}
-    workload = {"kind": "model", "model": model, "gpu": "a100-80gb", "host": "gpt-fast-2023"}
+    workload = {"kind": "model", "model": model, "gpu": "a100-80gb", "host": "pytorch-2026"}
     found = tried(
         {
             "topology": {"kind": "ring", "endpoints": 1, "rate": "80Gbps", "latency": "0ns"},

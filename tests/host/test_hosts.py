@@ -42,12 +42,6 @@ def test_each_file_is_an_entry_point_with_its_source(name: str) -> None:
     assert named == {*catalogue.names(), "custom", "table"}
 
 
-def test_a_decode_step_of_gpt_fast_takes_what_was_published() -> None:
-    operators, tokens_per_s = 1653, 25.5  # counted by its profile; PyTorch's blog, November 2023
-    step_ps = operators * catalogue.read("gpt-fast-2023").operator_time
-    assert step_ps == pytest.approx(1e12 / tokens_per_s, rel=2e-3)
-
-
 @pytest.mark.parametrize("name", gpus.names())
 def test_a_gpu_has_at_most_eight_fitted_numbers_and_its_host_has_its_own(name: str) -> None:
     gpu = gpus.read(name)
@@ -83,8 +77,8 @@ def test_gaps_are_the_gpus_to_wait_and_no_kernels_own() -> None:
 
 
 def test_a_job_says_what_issues_its_operators() -> None:
-    named = Transformer.model_validate({**SHAPE, "gpu": "h100-sxm", "host": "gpt-fast-2023"})
-    assert "issued by gpt-fast-2023: gpt-fast decoding" in named.build(HERE).report.assumed[0]
+    named = Transformer.model_validate({**SHAPE, "gpu": "h100-sxm", "host": "pytorch-2026"})
+    assert "issued by pytorch-2026: PyTorch 2.11" in named.build(HERE).report.assumed[0]
     own = Transformer.model_validate({**SHAPE, "gpu": "h100-sxm"})
     assert "issued by" not in own.build(HERE).report.assumed[0]
 
@@ -120,7 +114,7 @@ jobs: [{workload: {kind: model, model: bert-base, gpu: {kind: a100-80gb, GPU}, H
         ),
         ("efficiency: {step_time: 1ms}", "dtype: bf16", "write `host: {kind: custom, step_time: 1ms}`"),
         ("host: {kind: table, path: x.yaml}", "dtype: bf16", "a HostTable is a job's, beside its `gpu`"),
-        ("name: x", "host: gpt-fast", "there is no host 'gpt-fast'; did you mean 'gpt-fast-2023'"),
+        ("name: x", "host: pytorch", "there is no host 'pytorch'; did you mean 'pytorch-2026'"),
         ("name: x", "host: {kind: custom}", "operator_time: is missing"),
         ("name: x", "host: {kind: custom, operator_time: 1s}", "less than or equal to 200000000"),
         (
@@ -140,7 +134,7 @@ def test_a_gpus_file_has_its_host_by_name_or_by_numbers() -> None:
     given = {"peak_flops": {"bf16": 1e15}, "memory_rate": "1TB/s"}
     assert Gpu.model_validate(given).host == catalogue.read("unknown")
     named = Gpu.model_validate(
-        {**given, "like": "h100-sxm", "host": {"kind": "gpt-fast-2023", "gap_time": "1us"}}
+        {**given, "like": "h100-sxm", "host": {"kind": "pytorch-2026", "gap_time": "1us"}}
     )
-    assert (named.host.operator_time, named.host.gap_time) == (23_700_000, 1_000_000)
+    assert (named.host.operator_time, named.host.gap_time) == (19_600_000, 1_000_000)
     assert Gpu.model_validate({**given, "like": "a100-80gb"}).host == gpus.A100_80GB.host

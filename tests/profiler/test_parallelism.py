@@ -17,7 +17,7 @@ pytestmark = needs_torch
 
 OWN = """
 import os, torch, torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("nccl")
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -36,9 +36,14 @@ for _ in range(3):
 
 
 def exchanged(how: str, script: str = "plain_gpt.py", *arguments: str) -> Profile:
-    asked = "" if arguments else how
+    """Of ``by_hand.py`` as its argument says where that is ``how``, and of any other script as asked."""
+    asked = "" if how in arguments else how
     path = str(SCRIPTS / script)
     return profile(ProfileRequest(path, arguments, world_size=4, per_node=2, parallelism=asked))[0]
+
+
+def same(one: Profile, other: Profile) -> bool:
+    return (one.mesh, one.kernels, one.programs) == (other.mesh, other.kernels, other.programs)
 
 
 def refused(folder: Path, how: str, inside: str, wrapped: str) -> str:
@@ -50,15 +55,43 @@ def refused(folder: Path, how: str, inside: str, wrapped: str) -> str:
 
 def test_ddp_as_hsdp_is_the_script_written_that_way() -> None:
     asked, written = exchanged("hsdp"), exchanged("hsdp", "by_hand.py", "hsdp")
-    assert (asked.mesh, asked.kernels, asked.programs) == (written.mesh, written.kernels, written.programs)
+    assert same(asked, written)
     assert any("hsdp in place of DDP: fully_shard of 2 Block and the rest" in text for text in asked.assumed)
+
+
+def test_fsdp_as_ddp_is_the_script_written_that_way() -> None:
+    asked = exchanged("ddp", "by_hand.py", "zero3")
+    assert same(asked, exchanged("ddp"))
+    assert any("ddp in place of fully_shard: DDP of Model" in text for text in asked.assumed)
+
+
+@pytest.mark.slow
+def test_fsdp_as_zero1_is_the_script_written_that_way() -> None:
+    assert same(exchanged("zero1", "by_hand.py", "zero2"), exchanged("zero1", "by_hand.py", "zero1"))
+
+
+@pytest.mark.slow
+def test_fsdp_as_ddp_sums_gradients_when_the_script_says_so(tmp_path: Path) -> None:
+    """Two passes an iteration, of which the second sums."""
+
+    def accumulating(wrapped: str, sums: str, how: str) -> Profile:
+        text = OWN.format(inside="pass", wrapped=f"{wrapped}(Layer(8, 8).cuda())")
+        text = text.replace(
+            "for _ in range(3):", f"for step in range(6):\n    last = step % 2 == 1\n    {sums}"
+        )
+        text = text.replace("    optimizer.step()", "    if last: optimizer.step()")
+        (tmp_path / "train.py").write_text(text)
+        return profile(ProfileRequest(str(tmp_path / "train.py"), world_size=4, parallelism=how))[0]
+
+    asked = accumulating("fully_shard", "model.set_requires_gradient_sync(last)", "ddp")
+    assert same(asked, accumulating("DistributedDataParallel", "model.require_backward_grad_sync = last", ""))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", PARALLELISMS[1:])
 def test_four_gloo_processes_of_the_script_written_that_way_issue_the_same(how: str) -> None:
     asked, written = exchanged(how), exchanged(how, "by_hand.py", how)
-    assert (asked.mesh, asked.kernels, asked.programs) == (written.mesh, written.kernels, written.programs)
+    assert same(asked, written)
     assert issued(asked) == run(4, str(SCRIPTS / "by_hand.py"), (how,))
 
 
@@ -68,7 +101,8 @@ def test_four_gloo_processes_of_the_script_written_that_way_issue_the_same(how: 
         ("zero3", "dist.all_reduce(x)", "DistributedDataParallel(Layer(8, 8).cuda())",
          "train.py:9: a module's own all_reduce can't be kept under zero3"),
         ("zero2", "pass", "Layer(8, 8).cuda()", "wraps no model in DDP or fully_shard"),
-        ("ddp", "pass", "fully_shard(Layer(8, 8).cuda())", "train.py:11: fully_shard can't be"),
+        ("ddp", "pass", "fully_shard(Layer(8, 8).cuda(), mp_policy=MixedPrecisionPolicy(torch.bfloat16))",
+         "train.py:11: fully_shard with a mp_policy can't be exchanged for ddp: use autocast"),
         ("hsdp", "pass", "DistributedDataParallel(Layer(8, 8).cuda())", "two whole hosts or more"),
     ],
 )  # fmt: skip

@@ -27,7 +27,8 @@ rank that has them, and one after the sum projects back.
 
 Not modelled: tokens that a capacity drops (as many are computed), shared experts overlapping the all-to-all,
 experts' kernels whose tiles differ, multiprocessors that a dispatcher takes from computation beside it (32 in
-the recipes of HybridEP).
+the recipes of HybridEP), hosts that wait for NVLink as they hand tokens on (two of H800s,
+``tests.lab.validation.deepep``).
 """
 
 from __future__ import annotations

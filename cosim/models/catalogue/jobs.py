@@ -74,15 +74,8 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
         counts_read=not (framework.padded_experts or framework.fused_experts),
     )
     parallel, width = cut.parallel, cut.width
-    blocks, deep = Blocks(model, cut), parallel.pp
-    made = stages(
-        parallel.layers_of_parts(model.layers),
-        deep,
-        blocks.layer,
-        blocks.embedding(),
-        *blocks.predicted_ahead(),
-        blocks.head(copy=model.tied and deep > 1),
-    )
+    blocks = Blocks(model, cut)
+    made = stages(blocks, *blocks.predicted_ahead(), blocks.head(copy=model.tied and parallel.pp > 1))
     training = _megatron_training(spec, framework, blocks)
     if training.overlap_experts:
         from cosim.models.catalogue.schedule_nodes import in_nodes
@@ -109,13 +102,7 @@ def local_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     cut = _cut(spec)
     parallel, width, gradient_width = cut.parallel, cut.width, DTYPE_BYTES[spec.gradient_dtype]
     blocks = LocalBlocks(model, cut)
-    made = stages(
-        parallel.layers_of_parts(model.layers),
-        parallel.pp,
-        blocks.layer,
-        blocks.embedding(),
-        blocks.head(copy=model.tied and parallel.pp > 1),
-    )
+    made = stages(blocks, blocks.head(copy=model.tied and parallel.pp > 1))
     tied = blocks.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
     training = LocalTraining(
         mesh=parallel.mesh,
@@ -194,14 +181,8 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
     if framework.async_tensor_parallel and parallel.tp > 1:
         made_by = AsyncBlocks
     blocks = made_by(model, cut, framework, autocast=not sharded and kept != width)
-    made = stages(
-        parallel.layers_of_parts(model.layers),
-        parallel.pp,
-        blocks.layer,
-        blocks.embedding(),
-        blocks.head(copy=model.tied and parallel.pp > 1),
-        schedule=parallel.schedule,
-    )
+    head = blocks.head(copy=model.tied and parallel.pp > 1)
+    made = stages(blocks, head, schedule=parallel.schedule)
     residual = kept if blocks.autocast else width
     own = parallel.tp if parallel.sequence_parallel else 1
     tied = blocks.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
@@ -259,13 +240,7 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         forward_only=True,
     )
     blocks = Blocks(model, cut)
-    made = stages(
-        parallel.layers_of_parts(model.layers),
-        parallel.pp,
-        blocks.layer,
-        blocks.embedding(),
-        blocks.next_token(),
-    )
+    made = stages(blocks, blocks.next_token())
     boundary, gather = _boundary(blocks)
     training = Inference(
         mesh=parallel.mesh,

@@ -24,7 +24,7 @@ from torch._prims.rng_prims import graphsafe_run_with_rng_state
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cosim.profiler.inside.kernels import Cost, cost, number_type
-from cosim.profiler.inside.recorder import is_collective
+from cosim.profiler.inside.recorder import all_tensors, is_collective
 
 _LONGEST_NAME = 60
 
@@ -154,8 +154,8 @@ def _library(node: Any) -> list[Launch]:
     target, args, kwargs = _called(origin)
     args, kwargs = torch.fx.map_arg((args, kwargs), _value)
     out = _value(origin)
-    tensors = _tensors((*args, *kwargs.values()))
-    results = _tensors((out,))
+    tensors = all_tensors((*args, *kwargs.values()))
+    results = all_tensors((out,))
     if target.is_view or not any(t.device.type == "cuda" for t in (*tensors, *results)):
         return []  # views of complex numbers are library calls to Inductor, but nothing is launched
     schema = target._schema
@@ -165,7 +165,7 @@ def _library(node: Any) -> list[Launch]:
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
     name = schema.name.replace("::", ".")
-    spent = cost(target, name, args, kwargs, out, tensors, _tensors(changed), results)
+    spent = cost(target, name, args, kwargs, out, tensors, all_tensors(changed), results)
     return [Launch(spent)]
 
 
@@ -204,13 +204,3 @@ def _collective(node: torch.fx.Node) -> str:
 
 def _value(node: torch.fx.Node) -> Any:
     return node.meta.get("val")
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found.extend(_tensors(value))
-    return found

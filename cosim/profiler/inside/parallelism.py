@@ -3,9 +3,9 @@
 ====================  ===========================  ================================================
 asked for             a script's DDP becomes       a script's ``fully_shard`` becomes
 ====================  ===========================  ================================================
-``ddp``               what it is                   refused
-``zero1``             DDP, and the optimizer a     refused
-                      ``ZeroRedundancyOptimizer``
+``ddp``               what it is                   DDP of the outermost module
+``zero1``             DDP, and the optimizer a     the same, and the optimizer a
+                      ``ZeroRedundancyOptimizer``  ``ZeroRedundancyOptimizer``
 ``zero2``             ``fully_shard`` of units,    the same without resharding after forward
                       without resharding
 ``zero3``             ``fully_shard`` of units     the same with resharding
@@ -47,6 +47,7 @@ class ExchangedParallelism:
         self.kind, self.per_node, self.assume = kind, per_node, assume
         self.exchanged = self.wrapped = False
         self.hosts: Any = None
+        self.replicated: set[nn.Module] = set()
         self.optimizers: list[torch.optim.Optimizer] = []
 
     def install(self) -> None:
@@ -172,15 +173,14 @@ class ExchangedParallelism:
 
         @functools.wraps(plain)
         def fully_shard(module: Any, *given: Any, **named: Any) -> Any:
-            if self.kind not in _SHARDED:
-                raise self._refusal("fully_shard", "zero2, zero3 and hsdp can be asked for")
             self.exchanged = True
+            mesh = named.get("mesh")
+            whole = self.kind in ("zero2", "zero3") or mesh is None or mesh.size() == dist.get_world_size()
+            if not whole:
+                raise self._refusal("fully_shard along a part of a mesh", "zero2 and zero3 can be asked for")
+            if self.kind not in _SHARDED:
+                return self._replicated(module, **named)
             if self.kind == "hsdp":
-                mesh = named.get("mesh")
-                if mesh is not None and mesh.size() != dist.get_world_size():
-                    raise self._refusal(
-                        "fully_shard along a part of a mesh", "zero2 and zero3 can be asked for"
-                    )
                 self.hosts = self.hosts or self._mesh()
                 named["mesh"] = self.hosts
             if named.get("reshard_after_forward") is not None or self.kind == "zero2":
@@ -188,6 +188,29 @@ class ExchangedParallelism:
             return plain(module, *given, **named)
 
         return fully_shard
+
+    def _replicated(self, module: Any, mp_policy: Any = None, offload_policy: Any = None, **_: Any) -> Any:
+        """DDP in place, of the outermost of the script's units: the first that computes."""
+        from torch.distributed._composable.replicate import replicate
+
+        if mp_policy is not None and mp_policy.param_dtype is not None:
+            raise self._refusal("fully_shard with a mp_policy", "use autocast")
+        if hasattr(offload_policy, "pin_memory"):
+            raise self._refusal("fully_shard with CPUOffloadPolicy", "leave it out")
+
+        def begins(own: Any, given: Any, named: Any) -> Any:
+            if own in self.replicated:
+                return None
+            self.replicated.update(own.modules())
+            self.assume(
+                f"{lines.current()}: {self.kind} in place of fully_shard: DDP of {type(own).__name__}"
+            )
+            replicate(own)
+            own.set_requires_gradient_sync(own.__dict__.pop("_synced", True))
+            return replicate.state(own).forward_pre_hook(own, given, named)  # type: ignore[attr-defined]
+
+        module.register_forward_pre_hook(begins, with_kwargs=True, prepend=True)
+        return _answering_as_fsdp(module)
 
 
 def units(module: nn.Module) -> Iterator[nn.Module]:
@@ -247,4 +270,21 @@ def _answering_as_ddp(module: Any) -> Any:
     cls.no_sync = no_sync
     cls.register_comm_hook = hook
     cls.require_backward_grad_sync = property(fset=lambda self, sums: self.set_requires_gradient_sync(sums))
+    return module
+
+
+def _answering_as_fsdp(module: Any) -> Any:
+    """The module with what scripts ask of a sharded one: of all that only gradients' sums mean anything."""
+    from torch.distributed.fsdp import FSDPModule
+
+    def nothing(*_: Any, **__: Any) -> None:
+        pass
+
+    def sums(self: Any, requires_gradient_sync: bool) -> None:
+        self.__dict__["_synced"] = requires_gradient_sync
+
+    cls: Any = type(module)
+    for name in vars(FSDPModule):
+        if name.startswith(("set_", "unshard", "reshard")):
+            setattr(cls, name, sums if name == "set_requires_gradient_sync" else nothing)
     return module

@@ -344,8 +344,8 @@ class DispatchRecorder(TorchDispatchMode):
         return "optimizer" if self.optimizing else self.stage or "forward"
 
     def _kernel(self, func: Any, traits: _Traits, args: Any, kwargs: Any, out: Any) -> None:
-        inputs = _tensors((*args, *kwargs.values()))
-        results = _tensors(out if isinstance(out, tuple | list) else (out,))
+        inputs = all_tensors((*args, *kwargs.values()))
+        results = all_tensors(out if isinstance(out, tuple | list) else (out,))
         here = self.home.type
         on_device = [t for t in (*inputs, *results) if t.device.type == here]
         # Nothing of it is on the GPU: the host's own arithmetic.
@@ -358,8 +358,8 @@ class DispatchRecorder(TorchDispatchMode):
             if traits.name.endswith("_to_copy") and results and results[0].device.type == "cpu":
                 self.host_reads(on_device[0])
             return
-        changed = _tensors([args[k] for k in traits.positions if k < len(args)])
-        written = _tensors([kwargs.get(n) for n in traits.names])  # `out`: never read
+        changed = all_tensors([args[k] for k in traits.positions if k < len(args)])
+        written = all_tensors([kwargs.get(n) for n in traits.names])  # `out`: never read
         with self._lock:
             self._take_notes()
             # By storage: a view reads what its base's writer wrote.
@@ -367,7 +367,7 @@ class DispatchRecorder(TorchDispatchMode):
             fresh = [*(t for t in results if self._storage(t) not in read), *written]
             if written:
                 names = traits.names
-                inputs = _tensors((*args, *(v for k, v in kwargs.items() if k not in names)))
+                inputs = all_tensors((*args, *(v for k, v in kwargs.items() if k not in names)))
             spent = cost(func, traits.name, args, kwargs, out, inputs, changed, fresh)
             if spent.flops == 0 and is_unknown(traits.name):
                 self.unknown[traits.name] += 1
@@ -395,7 +395,7 @@ class DispatchRecorder(TorchDispatchMode):
             self.unknown[name] += 1
             return out
         with self._lock:
-            self.wrote(_tensors(out), self.launch(spent))
+            self.wrote(all_tensors(out), self.launch(spent))
         return out
 
     def launched(self, name: str, arguments: list[Any], *, source: str = "triton") -> None:
@@ -405,7 +405,7 @@ class DispatchRecorder(TorchDispatchMode):
         if serving_kernels.knows(name):
             self.carried_out(f"{source}.{name}", tuple(arguments), {})
             return
-        tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
+        tensors = [t for t in all_tensors(arguments) if t.device.type == self.home.type]
         # A kernel that is given a tensor twice moves it once.
         moved = sum(size_of(t) for t in {id(t): t for t in tensors}.values())
         first = next((t.dtype for t in tensors if t.is_floating_point()), torch.float32)
@@ -419,7 +419,7 @@ class DispatchRecorder(TorchDispatchMode):
         not known: what comes after has any of them waits for it.
         """
         arguments = [*given, *named.values()]
-        tensors = [t for t in _tensors(arguments) if t.device.type == self.home.type]
+        tensors = [t for t in all_tensors(arguments) if t.device.type == self.home.type]
         done = serving_kernels.carried_out(name, arguments, self.assume_now)
         if not tensors:
             return done.returned
@@ -507,11 +507,12 @@ class DispatchRecorder(TorchDispatchMode):
         return traits
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
+def all_tensors(values: Any) -> list[torch.Tensor]:
+    """All of arguments or results, out of lists."""
     found: list[torch.Tensor] = []
     for value in values:
         if isinstance(value, torch.Tensor):
             found.append(value)
         elif isinstance(value, list | tuple):
-            found.extend(_tensors(value))
+            found.extend(all_tensors(value))
     return found

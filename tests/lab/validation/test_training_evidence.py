@@ -38,5 +38,9 @@ def test_intervals_of_systems_that_are_alike_cover_what_they_say_and_of_an_odd_o
     found = [(job(gpu, 8, 1.0), float(ratio)) for gpu, row in zip(GPUS, ratios, strict=True) for ratio in row]
     lines = intervals.by_system(found)
     assert int(intervals.by_system(found[:800])[-1].split()[-1].rstrip("%")) == pytest.approx(80, abs=2)
-    covered = {line.split()[0]: int(line.split()[-1].rstrip("%")) for line in lines[1:]}
+    covered = {line.split()[0]: int(line.split()[5].rstrip("%")) for line in lines[1:-2]}
     assert covered["h100-sxm"] < 45
+
+
+def test_ten_rows_are_covered_as_asked_if_eight_of_them_are() -> None:
+    assert intervals.met_by_chance(10) == pytest.approx(45 * 0.8**8 * 0.2**2)

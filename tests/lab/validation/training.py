@@ -5,11 +5,12 @@ Spearman, how many are within their interval of 80 %, apart for rows of an even 
 FSDP's numbers were fitted to, and those held out (of Megatron's jobs Llama 3 on H100, 8B and 70B on GB200
 were fitted to, and Qwen3 30B on B200 for the host, on GB200 for its memory; none on B300 and GB300);
 ``--only=WORD`` takes rows with that word in a column (``--only=Qwen3_30B --only=H100``: with both),
-``--rows`` prints each row, FSDP's with what it needs of a GPU's memory, ``--unstated`` those that can't be
-stated, and why, ``--scaling`` FSDP's jobs that differ in their number of GPUs alone, ``--by-system`` how
-many rows of each system are within an interval as wide as the other systems' errors are (of FSDP's tables
-rows held out only). By the fast path (``closed``): collectives take their closed forms, and a pipeline of
-many micro-batches is worked out from two numbers of them, of which its time is a linear function.
+``--host=20us`` takes hosts that issue an operator in so long, ``--rows`` prints each row, FSDP's with what it
+needs of a GPU's memory, ``--unstated`` those that can't be stated, and why, ``--scaling`` FSDP's jobs that
+differ in their number of GPUs alone, ``--by-system`` how many rows of each system are within an interval as
+wide as the other systems' errors are, and how often chance alone would have 75 to 85 % of them there (of
+FSDP's tables rows held out only). By the fast path (``closed``): collectives take their closed forms, and a
+pipeline of many micro-batches is worked out from two numbers of them, of which its time is a linear function.
 """
 
 from __future__ import annotations
@@ -53,15 +54,20 @@ def cluster(row: Row) -> Cluster:
     return Cluster(gpus, SYSTEMS[system].link_rate * 1e6, nic, nccl, host_rate=host)
 
 
-def predicted_s(row: Row) -> float:
-    """Seconds of an iteration."""
+def predicted_s(row: Row, host: str | None = None) -> float:
+    """Seconds of an iteration; ``host``: what another host takes to issue an operator."""
     where = cluster(row)
+    other = {} if host is None else {"host": {"kind": "custom", "operator_time": host}}
     if isinstance(row, fsdp_jobs.Row):
         count, few, make = int(row.job["ga"]), (2, 3), fsdp_jobs.workload
     else:
         deep = row.number("pp")
         count, few, make = row.micro_batches, (max(2 * deep, 2), max(3 * deep, 3)), megatron_jobs.workload  # type: ignore[assignment]
-    return by_few(lambda each: iteration_s(make(row, each).build(HERE), where), count, few)  # type: ignore[arg-type]
+    return by_few(
+        lambda each: iteration_s(make(row, each).with_settings(**other).build(HERE), where),  # type: ignore[arg-type]
+        count,
+        few,
+    )
 
 
 def by_few(of: Callable[[int | None], float], count: int, few: tuple[int, int]) -> float:
@@ -130,13 +136,14 @@ def main(arguments: Sequence[str]) -> None:
                     print(f"{row.job['model']:28s} {row.job['gpu']:10s} {row.job['gpus']:5s} {why[id(row)]}")
             continue
         known: dict[str, float] = {}
+        host = next((name.removeprefix("--host=") for name in arguments if name.startswith("--host=")), None)
         found: list[tuple[int, Row, float]] = []
         for number, row in enumerate(every):
             if why[id(row)] or not all(word in " ".join(row.job.values()) for word in words):
                 continue
             key = str(row.job | {"tokens_s_gpu": "", "tflops_gpu": ""})
             if key not in known:
-                known[key] = predicted_s(row)
+                known[key] = predicted_s(row, host)
             found.append((number, row, known[key] / row.seconds))
             if "--rows" in arguments:
                 told = " ".join(value for name, value in row.job.items() if name not in ("extra", "mfu"))
