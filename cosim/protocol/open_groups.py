@@ -8,26 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
+from cosim.kernel import record
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
 from cosim.topology.graph import Topology
 
-_GROUP = np.dtype(
-    [
-        ("key_high", "i8"),
-        ("key_low", "i8"),
-        ("coflow", "i8"),
-        ("coflow_bytes", "i8"),
-        ("weight", "f8"),
-        ("row", "i8"),
-        ("endpoint", "i8"),
-        ("left", "i8"),
-        ("job", "i4"),
-        ("channel", "i4"),
-        ("priority", "i4"),
-        ("flat", "i4"),
-    ]
-)
-"""By handle. ``row`` and ``endpoint`` say where its table's rows and its endpoints begin."""
+_GROUP = record("open_group")
 _ROW = np.dtype(
     [
         ("size", "i8"),
@@ -179,15 +164,14 @@ class OpenGroups:
             "delay_ps": rows["delay"],
         }
 
-    def keys(self, handle: I32, index: I64) -> tuple[I64, I64]:
-        """(High, low) of flows of open groups."""
-        groups = self._groups.array[handle]
-        return groups["key_high"], groups["key_low"] + index
+    @property
+    def rows(self) -> NDArray[Any]:
+        """Of groups, by handle."""
+        return self._groups.array
 
-    def completed(self, handle: I32) -> list[int]:
-        """Count completions by handle; groups that ended are closed and returned."""
+    def ended(self, handle: I32) -> list[int]:
+        """Groups of these whose flows have all completed; they are closed."""
         left = self._groups.array["left"]
-        np.subtract.at(left, handle, 1)
         ended = list(dict.fromkeys(handle[left[handle] == 0].tolist()))
         for one in ended:
             del self.open_groups[one]
