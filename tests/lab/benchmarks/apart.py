@@ -35,7 +35,7 @@ ROWS = (
 
 
 def seconds(network: str, workload: str, firsts: tuple[int, ...]) -> tuple[float, float, int]:
-    """CPU seconds of a simulation, those in the kernel's loop, and messages; jobs begin at these endpoints."""
+    """CPU seconds of a simulation, those in the loop, and messages; jobs begin at these endpoints."""
     text = FABRIC.format(network=network)
     for first in firsts:
         place = f"{{kind: explicit, endpoints: {[*range(first, first + 64)]}}}"
