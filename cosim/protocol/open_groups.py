@@ -81,11 +81,12 @@ class OpenGroups:
             )
         row, endpoint = self._table(table), self._list(group.endpoints)
         self._groups.room(handle + 1)
-        one = self._groups.array[handle]
-        one["key_high"], one["key_low"] = group.key
-        for name in ("coflow", "coflow_bytes", "weight", "job", "channel", "priority"):
-            one[name] = getattr(group, name)
-        one["row"], one["endpoint"], one["left"], one["flat"] = row, endpoint, table.num_flows, table.is_flat
+        self._groups.array[handle] = (
+            *group.key,
+            *(group.coflow, group.coflow_bytes, group.weight),
+            *(row, endpoint, table.num_flows),
+            *(group.job, group.channel, group.priority, table.is_flat),
+        )
         self.open_groups[handle] = group
         if (row, endpoint, group.channel) not in self._bound:
             self._bound.add((row, endpoint, group.channel))
