@@ -43,7 +43,7 @@ class Pages:
     def there(self, ids: I64) -> NDArray[np.bool_]:
         """Which of these ids have rows; done ones may have."""
         known = np.asarray(ids.view(np.uint64) < self.count)  # one below 0 is a large number
-        return known & (self.place[ids * known >> _BITS] != _GONE)
+        return np.asarray(known & (self.place[ids * known >> _BITS] != _GONE))
 
     def add(self, count: int) -> I64:
         """Slots of that many more, zeroed; their ids follow those before."""
