@@ -25,7 +25,6 @@ class ReleasingNetwork(NetworkSimulator):
 
     def __init__(self, inner: NetworkSimulator) -> None:
         self._inner = inner
-        self._name = inner.describe().name
         self._releaser = Releaser()
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._starts: list[tuple[I32, I64, I64, I64]] = []
@@ -57,7 +56,7 @@ class ReleasingNetwork(NetworkSimulator):
             batch = FlowBatch(groups, *columns) if columns else FlowBatch()
             before, limit = self._granted, min(horizon_ps, bound)
             self.num_advances += 1
-            answer = granted_by(self._name, self._inner.advance(batch, limit), before, limit)
+            answer = granted_by(self._inner, self._inner.advance(batch, limit), before, limit)
             groups, self._granted, done = [], answer.granted_ps, answer.completions
             parts.append(done)
             reaction, released = self._releaser.complete(done)
@@ -87,6 +86,8 @@ class ReleasingNetwork(NetworkSimulator):
 
     def _follow(self, handle: I32, index: I64, time_ps: I64, kind: int) -> None:
         """Have started what waited for these, which are of groups that are followed."""
+        if not self._releaser.num_followed:
+            return
         at = np.flatnonzero(self._releaser.follows(handle))
         if len(at):
             self._starts += self._releaser.released_by(handle[at], index[at], time_ps[at], kind)
