@@ -4,8 +4,8 @@
 hand: its module on Debian's ns-3 3.37, with one default mended that this doesn't take, XPUs at one switch,
 links of 200 Gb/s and 500 ns, packets of 2,100 bytes with their headers, one virtual channel, no processing
 delays, and a reader of our own for what each XPU receives. Its client drops what doesn't fit its queue, so
-sizes are those that arrived. Here, ``congestion`` with ``fixed``, which sends at the host's rate, and room for
-as many packets as there are credits.
+sizes are those that arrived. Here, ``congestion`` with ``fixed``, which sends at the host's rate, and room
+for as many packets as there are credits.
 """
 
 from __future__ import annotations
