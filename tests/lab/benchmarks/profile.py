@@ -2,9 +2,9 @@
 
 ``python -m tests.lab.benchmarks.profile llama405b``: Llama-3-405B (126 layers; plain PyTorch in
 ``tests/profiler/scripts/llama_3d.py``) as rank 0 of each stage of 512 ranks, FSDP2 16 x TP 8 x PP 4;
-``llama70b`` is that of 80 layers. With ``--swept``, layers are predicted from two, three and (held out) four
-of each stage: ``time`` before the command tells processor seconds, and the files of both ways are the same
-but for ``made``.
+``llama70b`` is that of 80 layers. With ``--swept``, layers are predicted from two or three
+of each stage, one more, and (held out) one more: ``time`` before the command tells processor seconds, and the
+files of both ways are the same but for ``made``.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def main() -> None:
         short = model.pp * model.layers_of(1) - model.layers
         arguments = tuple(a for a in model.arguments() if not a.startswith("--layers"))
         request = ProfileRequest(str(SCRIPT), arguments, world_size=model.world_size)
-        sizes = [k * model.pp - short for k in (2, 3, 4)]
+        least = 2 + (short > 0)  # no stage of one layer: its first is its last
+        sizes = [k * model.pp - short for k in range(least, least + 3)]
         sweep, predict = [f"layers={','.join(map(str, sizes))}"], [f"layers={model.layers}"]
     begin = time.perf_counter()
     made, cost = profile_scaled(
