@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim import experiment
+import cosim
 from cosim.errors import LaunchError
 from cosim.experiment.scenario import loads
 from cosim.network.aware import CongestionAwareNetwork
@@ -106,10 +106,10 @@ def test_a_scenario_names_its_certificates_and_cosim_serve_its_own(certificates:
     mine = {name: str(certificates / f"{file}") for name, file in FILES.items()}
     where = f"localhost:{server.address.rpartition(':')[2]}"
     text = loads(SCENARIO, {"network": {"address": where, "tls": mine}})
-    digest = experiment.run.run(text).digest
+    digest = cosim.run(text).digest
     assert digest == run(release="network").digest
     beside = loads(SCENARIO, {"network": {"address": where, "tls": FILES}}, base=certificates)
-    assert experiment.run.run(beside).digest == digest
+    assert cosim.run(beside).digest == digest
     server.stop()
 
 
