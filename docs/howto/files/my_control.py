@@ -12,6 +12,7 @@ class Aimd(Control):
     """A few packets more each round trip, a part of the window at any mark or loss"""
 
     state: ClassVar[dict[str, float]] = {"cut": 0.0}  # a column for each connection, with its first value
+    settles: ClassVar[bool] = True  # an update that changed nothing changes nothing until a link queues
 
     packets: float = Field(1.0, gt=0, description="more each round trip")
     keep: float = Field(0.5, gt=0, lt=1, description="of the window after a mark or loss")
