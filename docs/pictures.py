@@ -1,4 +1,4 @@
-"""Draw the gallery's pictures anew: ``python docs/pictures.py [NAME ...]``.
+"""Draw the gallery's pictures again: ``python docs/pictures.py [NAME ...]``.
 
 Without names, those that are out of date.
 

@@ -16,7 +16,7 @@ namespace cosim {
 namespace {
 
 constexpr size_t kHead = 4;
-constexpr size_t kPiece = 1 << 16;
+constexpr size_t kPiece = 4096;
 
 /// Of a name: this, and 32 hexadecimal digits.
 const std::string kPrefix = "cosim-";

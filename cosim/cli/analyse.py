@@ -27,7 +27,7 @@ def analyse(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="Of the captures; omitted: told by their content. Or my.py:MyFormat.",
+            help="The captures' format, or my.py:MyFormat; omitted: found by their content.",
         ),
     ] = None,
     against: Annotated[
@@ -36,7 +36,7 @@ def analyse(
     ] = None,
     models: Annotated[
         str | None,
-        typer.Option(metavar="NAME,...", help="Run these models of the catalogue, and set them beside."),
+        typer.Option(metavar="NAME,...", help="Run these models of the catalogue, and compare them."),
     ] = None,
     settings: options.Settings = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write page, JSON and CSV here.")] = None,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -139,11 +139,14 @@ def _hosts(gpus: str) -> tuple[int, int, str]:
 def _network(network: str) -> list[str]:
     from cosim.errors import InputError
     from cosim.registry import find, names, nearest
+    from cosim.spec import Spec
 
     models, controls = names("cosim.networks"), names("cosim.controls")
     if network in controls:
         return ["network:", "  model: congestion", f"  control: {network}  # cosim list control"]
-    if network in models and any(one.is_required() for one in _fields(find("cosim.networks", network))):
+    kind = find("cosim.networks", network) if network in models else None
+    fields = kind.model_fields if isinstance(kind, type) and issubclass(kind, Spec) else {}
+    if any(field.is_required() for field in fields.values()):
         return ["network:", f"  model: {network}", "  control: dcqcn  # or another: cosim list control"]
     if network not in models:
         near = nearest(network, (*models, *controls))
@@ -152,10 +155,6 @@ def _network(network: str) -> list[str]:
             hint=f"there are: {', '.join((*models, *controls))}",
         )
     return [f"network: {network}  # cosim list network"]
-
-
-def _fields(network: Any) -> Iterable[Any]:
-    return network.model_fields.values() if isinstance(network, type) else ()  # else it is set already
 
 
 def _workloads(job: str, ranks: int, gpu: str, base: Path) -> Iterator[list[str]]:

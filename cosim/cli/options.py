@@ -108,7 +108,7 @@ Workers = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="How many runs of a sweep (default: one for each core), or on several networks (1), at a time.",
+        help="How many runs at a time; omitted: one for each core in a sweep, else one.",
     ),
 ]
 Resume = Annotated[
@@ -127,7 +127,7 @@ ExecutorName = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Where a sweep's runs go, from `cosim list executor`: dask://host:8786, "
+        help="Where runs are run, of `cosim list executor`: dask://host:8786, "
         "'{kind: local, workers: 4, timeout: 10min}'.",
     ),
 ]

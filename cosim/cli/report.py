@@ -18,7 +18,7 @@ from cosim.errors import InputError, Location
 
 def report(
     first: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote, of a sweep too.")
+        Path, typer.Argument(metavar="RUN", help="A folder that cosim run --out wrote, of a run or a sweep.")
     ],
     second: Annotated[
         Path | None, typer.Argument(metavar="[RUN]", help="A second run to compare with.", show_default=False)

@@ -81,7 +81,7 @@ adapters = typer.Typer(
 
 @adapters.command("build")
 def build_adapter(
-    name: Annotated[str, typer.Argument(help="The adapter: ns3 or astrasim.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="The adapter: ns3, ns3_rdma or astrasim.", metavar="NAME")],
     again: Annotated[bool, typer.Option("--again", help="Build again even if it is built.")] = False,
 ) -> None:
     """Build an adapter into the user's cache, or say what is missing. A first run does it too."""

@@ -36,7 +36,7 @@ def study(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Do what takes several runs of a scenario: each job alone, several networks, what matters ..."""
+    """Ask what takes several runs of a scenario: each job alone, several networks, what matters ..."""
     from cosim.experiment.progress import ProgressBar
     from cosim.experiment.studies.perform import study as perform
     from cosim.results.render.terminal import show_page

@@ -15,7 +15,7 @@ def learn(
     sources: Annotated[
         list[Path],
         typer.Argument(
-            metavar="TRACES...", help="Of one job: Chakra .et, one a rank, or PyTorch's, also .tar.gz."
+            metavar="TRACES...", help="Traces of one job: Chakra .et, one a rank, or PyTorch's, also .tar.gz."
         ),
     ],
     out: Annotated[
@@ -39,10 +39,13 @@ def learn(
         int | None, typer.Option(metavar="N", min=1, help="Ranks, where one trace stands for all.")
     ] = None,
     gpu: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Times operators that no Kineto trace has times of.")
+        str | None, typer.Option(metavar="NAME", help="The GPU that times operators without a Kineto time.")
     ] = None,
     dependencies: Annotated[
-        str, typer.Option(metavar="all|data", help="Which of Chakra's count; PyTorch's traces need data.")
+        str,
+        typer.Option(
+            metavar="all|data", help="Which of Chakra's dependencies count; PyTorch's traces need data."
+        ),
     ] = "all",
     quiet: options.Quiet = False,
 ) -> None:
@@ -79,9 +82,10 @@ def synthesise(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What cosim learn wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Write traces here, one per rank.")],
     ranks: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many; omitted: as many as were learned from.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="How many ranks; omitted: as many as were learned from."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The seed of what is drawn.")] = 0,
     scale: Annotated[
         str, typer.Option(metavar="layers=F,bytes=F", help="Multiply repeated blocks, and bytes.")
     ] = "layers=1",

@@ -28,9 +28,7 @@ def topology(
     nodes: Annotated[bool, typer.Option("--nodes", help="Print every node: endpoint or switch.")] = False,
     paths: Annotated[
         bool,
-        typer.Option(
-            "--paths", help="Print how long paths are, and which link an all-to-all loads most, how much."
-        ),
+        typer.Option("--paths", help="Print how long paths are, and which link an all-to-all loads most."),
     ] = False,
     infragraph: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it to this file, as InfraGraph YAML.")

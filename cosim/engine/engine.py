@@ -344,7 +344,7 @@ class Engine:
         batch, scalars = self._outbox(), self.columns.scalars
         before, horizon = self.granted_ps, int(scalars["horizon"])
         answer = self._network.advance(batch, horizon)
-        granted, done = granted_by(self._network.describe().name, answer, before, horizon)
+        granted, done = granted_by(self._network, answer, before, horizon)
         scalars["num_advances"] += 1
         if granted == before and not len(done) and not len(batch.start_handle):
             self._no_progress()

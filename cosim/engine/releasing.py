@@ -5,27 +5,23 @@ For networks that cannot follow dependencies, and for ``release: engine``; times
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I32, I64, ON_COMPLETION, Completions, FlowBatch, FlowGroup, FlowTable
+from cosim.network.forwarding import ForwardingNetwork
 from cosim.network.releaser import Releaser
-from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, NetworkStatistics, granted_by
+from cosim.network.simulator import Advance, Capabilities, NetworkSimulator, granted_by
 from cosim.network.store import STARTED
-from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 
-class ReleasingNetwork(NetworkSimulator):
+class ReleasingNetwork(ForwardingNetwork):
     """Stands in front of a network, starts dependent flows when what they wait for has come."""
 
     def __init__(self, inner: NetworkSimulator) -> None:
-        self._inner = inner
-        self._name = inner.describe().name
+        super().__init__(inner)
         self._releaser = Releaser()
         self._tables: dict[int, tuple[FlowTable, FlowTable]] = {}
         self._starts: list[tuple[I32, I64, I64, I64]] = []
@@ -35,11 +31,7 @@ class ReleasingNetwork(NetworkSimulator):
 
     def describe(self) -> Capabilities:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return replace(self._inner.describe(), dependent_flows=True, peek=False)
-
-    def open(self, topology: Topology, seed: int = 0, options: Mapping[str, Any] | None = None) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self._inner.open(topology, seed, options)
+        return replace(self.inner.describe(), dependent_flows=True, peek=False)
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
@@ -57,7 +49,7 @@ class ReleasingNetwork(NetworkSimulator):
             batch = FlowBatch(groups, *columns) if columns else FlowBatch()
             before, limit = self._granted, min(horizon_ps, bound)
             self.num_advances += 1
-            answer = granted_by(self._name, self._inner.advance(batch, limit), before, limit)
+            answer = granted_by(self.inner, self.inner.advance(batch, limit), before, limit)
             groups, self._granted, done = [], answer.granted_ps, answer.completions
             parts.append(done)
             reaction, released = self._releaser.complete(done)
@@ -87,22 +79,8 @@ class ReleasingNetwork(NetworkSimulator):
 
     def _follow(self, handle: I32, index: I64, time_ps: I64, kind: int) -> None:
         """Have started what waited for these, which are of groups that are followed."""
+        if not self._releaser.num_followed:
+            return
         at = np.flatnonzero(self._releaser.follows(handle))
         if len(at):
             self._starts += self._releaser.released_by(handle[at], index[at], time_ps[at], kind)
-
-    def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self._inner.change(changes)
-
-    def peek(self) -> int | None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return self._inner.peek()
-
-    def statistics(self) -> NetworkStatistics:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        return self._inner.statistics()
-
-    def close(self) -> None:
-        """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        self._inner.close()

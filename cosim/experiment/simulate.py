@@ -243,7 +243,11 @@ def run_scenario(
     """
 
     def make() -> Run:
-        return _run_once(scenario, out, resume, overwrite, messages, engine, progress)
+        if out is not None:
+            return _run_into(out, scenario, resume, overwrite, messages, engine, progress)
+        from cosim.experiment.build import build
+
+        return _run_built(scenario, build(scenario), messages, engine, progress)
 
     if store is None:
         return make()
@@ -251,22 +255,6 @@ def run_scenario(
 
     again = again or messages or engine is not None
     return through_store(store, scenario, out, make, again=again, overwrite=overwrite)
-
-
-def _run_once(
-    scenario: Scenario,
-    out: str | Path | None,
-    resume: bool,
-    overwrite: bool,
-    messages: bool,
-    engine: str | None,
-    progress: OnProgress | None,
-) -> Run:
-    from cosim.experiment.build import build
-
-    if out is None:
-        return _run_built(scenario, build(scenario), messages, engine, progress)
-    return _run_into(out, scenario, resume, overwrite, messages, engine, progress)
 
 
 def _run_built(

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +68,7 @@ class DeadLinks:
         return [RouteChange(time_ps + self._detection_ps, tuple(sorted(self._dead)))]
 
 
-def changes_within(
-    changes: Iterable[LinkChange | RouteChange], number: I32
-) -> Iterator[LinkChange | RouteChange]:
+def changes_within(changes: Iterable[Any], number: I32) -> Iterator[Any]:
     """Changes of a part's links, in its ``number`` of each of the whole's (-1: not its own)."""
     for one in changes:
         if isinstance(one, RouteChange):

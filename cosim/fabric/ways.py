@@ -17,7 +17,6 @@ from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.kernel import Columns, kernel, record
 from cosim.topology.graph import F64, I32, I64, Topology
 
-NONE: int = kernel.NONE
 MOST_IN_VAIN: int = kernel.MOST_IN_VAIN
 """So many changes in a row with nothing to do between them: nothing will ever come of it."""
 _AT_ONCE = 1024  # as many are drawn ahead: a run's changes may go on for ever
@@ -39,16 +38,15 @@ class ChangeTable:
     def __init__(self, changes: Iterable[LinkChange | RouteChange] | None) -> None:
         self._left = iter(changes or ())
         self._rows: NDArray[Any] = np.zeros(0, record("change"))
-        self._dead: dict[int, tuple[int, ...]] = {}
+        self._dead: list[tuple[int, ...]] = []
+        """What routes avoid from a change of routes on, whose ``rate`` is its number here."""
         self.ends = changes is None
         """Whether there are no more than were asked for."""
 
     def beyond(self, count: int) -> NDArray[Any]:
         """The first changes, more than ``count`` of them where there are more."""
         if count >= len(self._rows) and not self.ends:
-            first = len(self._rows)
-            new = [self._row(first + k, one) for k, one in enumerate(islice(self._left, _AT_ONCE))]
-            self._rows = np.concatenate([self._rows, np.array(new, self._rows.dtype)])
+            self._rows = np.concatenate([self._rows, self._as_rows(islice(self._left, _AT_ONCE))])
         self.ends = count >= len(self._rows)
         return self._rows
 
@@ -60,13 +58,10 @@ class ChangeTable:
     def add(self, at_hand: ChangeList, changes: Sequence[LinkChange | RouteChange]) -> None:
         """Have more changes, which nobody knew of before; all others are at hand."""
         done = int(at_hand.state["next"][0])
-        rows = self._rows[done:].tolist() + [self._row(NONE, one) for one in changes]
-        dead = [self._dead.get(done + k, ()) for k in range(len(self._rows) - done)]
-        dead += [one.dead if isinstance(one, RouteChange) else () for one in changes]
+        rows = np.concatenate([self._rows[done:], self._as_rows(changes)])
         # At one time, links come first.
-        order = sorted(range(len(rows)), key=lambda k: (rows[k][0], rows[k][1] == kernel.ROUTES))
-        self._rows = np.concatenate([self._rows[:done], np.array([rows[k] for k in order], self._rows.dtype)])
-        self._dead.update({done + place: dead[k] for place, k in enumerate(order)})
+        order = np.lexsort((rows["link"] == kernel.ROUTES, rows["time"]))
+        self._rows = np.concatenate([self._rows[:done], rows[order]])
         at_hand.put(changes=self._rows)
 
     def rates_at(self, at_hand: ChangeList, time_ps: int, rates: F64) -> F64:
@@ -79,13 +74,17 @@ class ChangeTable:
 
     def dead(self, row: int) -> tuple[int, ...]:
         """The links that routes avoid from this row on."""
-        return self._dead[row]
+        return self._dead[int(self._rows["rate"][row])]
 
-    def _row(self, number: int, one: LinkChange | RouteChange) -> tuple[int, int, float]:
-        if isinstance(one, RouteChange):
-            self._dead[number] = one.dead
-            return one.time_ps, kernel.ROUTES, 0.0
-        return one
+    def _as_rows(self, changes: Iterable[LinkChange | RouteChange]) -> NDArray[Any]:
+        rows: list[tuple[int, int, float]] = []
+        for one in changes:
+            if isinstance(one, RouteChange):
+                rows.append((one.time_ps, kernel.ROUTES, float(len(self._dead))))
+                self._dead.append(one.dead)
+            else:
+                rows.append(one)
+        return np.array(rows, self._rows.dtype)
 
 
 def ways_round(
@@ -174,11 +173,11 @@ class Ways:
             begin, moved, theirs = self._found.get(self.dead, (0, self._row[:0], self._row[:0]))
             if begin < len(self._row):
                 row, ptr = self._row[begin:], core.path_ptr
-                hit, *ways = ways_round(
+                hit, round_ptr, ways = ways_round(
                     self._topology, self.dead, self._ends[:, begin:], ptr[row], ptr[row + 1], core.path_link
                 )
                 moved = np.concatenate([moved, row[hit]])
-                theirs = np.concatenate([theirs, self.append(*ways) + np.arange(len(hit))])
+                theirs = np.concatenate([theirs, self.append(round_ptr, ways) + np.arange(len(hit))])
                 self._found[self.dead] = len(self._row), moved, theirs
             core.path_now[moved] = theirs
 

@@ -26,6 +26,8 @@ class Releaser:
         self._store = FlowStore()
         self._left = np.zeros(0, np.int64)  # flows to complete, by handle
         self._followed = np.zeros(0, np.bool_)
+        self.num_followed = 0
+        """Groups under way whose dependencies are followed."""
 
     def open(self, group: FlowGroup, *, followed: bool = True) -> None:
         """Know a group; ``followed``: and its dependencies."""
@@ -33,11 +35,13 @@ class Releaser:
         self._left = longer(self._left, group.handle + 1)
         self._followed = longer(self._followed, group.handle + 1)
         self._left[group.handle], self._followed[group.handle] = group.table.num_flows, followed
+        self.num_followed += followed
 
     def close(self, handle: int) -> None:
         """Forget a group that ended."""
         self._store.close(handle)
         self._left[handle] = 0
+        self.num_followed -= bool(self._followed[handle])
 
     def follows(self, handle: I32) -> NDArray[np.bool_]:
         """Whether dependencies of each handle are followed here; False for those that nobody knows."""
@@ -53,15 +57,15 @@ class Releaser:
         """
         order = np.argsort(done.handle, kind="stable")
         handle, index, time_ps = done.handle[order], done.index[order], done.time_ps[order]
-        followed = self.follows(handle)
+        followed = self.follows(handle) if self.num_followed else None
         known = np.zeros(len(order), np.int8)
         given = len(self._left), self._left, len(order), handle, index, time_ps, known
         bound = int(kernel.count_down(self._store.columns, *given))
-        at = np.flatnonzero(followed & (known > 0))
+        at = np.flatnonzero(followed & (known > 0)) if followed is not None else known[:0]
         released = self.released_by(handle[at], index[at], time_ps[at], COMPLETED) if len(at) else []
-        for one in np.unique(handle[known > 0]).tolist():
+        for one in dict.fromkeys(handle[known > 0].tolist()):
             if not self._left[one]:
-                self._store.close(one)
+                self.close(one)
         return bound, released
 
     def released_by(self, handle: I32, index: I64, time_ps: I64, kind: int) -> list[Starts]:

@@ -252,7 +252,7 @@ class NetworkSimulator(ABC):
         raise NetworkError(f"{self.describe().name} keeps no log")
 
 
-def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance:
+def granted_by(network: NetworkSimulator, answer: Advance, before: int, horizon: int) -> Advance:
     """An answer of a network that stood at ``before``, as it is.
 
     Raises
@@ -262,12 +262,15 @@ def granted_by(name: str, answer: Advance, before: int, horizon: int) -> Advance
     """
     granted, done = answer
     if granted < before or granted > horizon:
-        raise CausalityError(f"{name} granted {granted} ps; it may grant {before} to {horizon} ps")
+        raise CausalityError(
+            f"{network.describe().name} granted {granted} ps; it may grant {before} to {horizon} ps"
+        )
     if len(done):
         first, last = int(done.time_ps.min()), int(done.time_ps.max())
         if first < before or last > granted:
             wrong = first if first < before else last
             raise CausalityError(
-                f"{name} reports a completion at {wrong} ps; it went from {before} to {granted} ps"
+                f"{network.describe().name} reports a completion at {wrong} ps; "
+                f"it went from {before} to {granted} ps"
             )
     return answer

@@ -9,7 +9,8 @@ The client, from a run to the socket:
 ``injector``            flows get ids, answers are checked; ``open_groups``: groups in flight, as columns
 ``partial_group``       a group given piece by piece, within the credit that the server grants
 ``recovery``            log, restart, replay; ``replay_log``: the file; ``replay_plan``: it as few advances
-``client_session``      one stream of one server; ``connection``: bytes, deadlines, errors
+``client_session``      one stream of one server; ``connection``: bytes, deadlines, errors; ``frames``: bytes
+                        over a socket beside the stream, of the server, too
 ``launcher``            starts servers; ``address``: where they listen; ``refusal``: errors on the wire
 ======================  ======================================================================
 

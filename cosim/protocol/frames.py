@@ -27,7 +27,7 @@ METADATA = "cosim-socket"
 _NAME = re.compile(r"cosim-[0-9a-f]{32}")
 _CREDENTIALS = struct.Struct("iII")  # of the process, the user and the group
 _LENGTH = struct.Struct("<I")
-_PIECE = 1 << 18
+_PIECE = 1 << 16
 _ROOM = 1 << 16  # a little more than is agreed is taken, so that whose message it is can refuse it by name
 
 
@@ -37,6 +37,7 @@ class Frames:
     def __init__(self, connected: socket.socket, most: int) -> None:
         self._socket = connected
         self._most = most + _ROOM
+        self._limit_s: float | None = None
         self._read = bytearray()
 
     def send(self, message: bytes) -> None:
@@ -56,7 +57,9 @@ class Frames:
         OverloadError
             It is longer than agreed.
         """
-        self._socket.settimeout(limit_s)
+        if limit_s != self._limit_s:  # a system call
+            self._socket.settimeout(limit_s)
+            self._limit_s = limit_s
         read = self._read
         while True:
             if len(read) >= _LENGTH.size:
@@ -118,8 +121,10 @@ def can_connect() -> bool:
 
 
 def listen() -> Listener | None:
-    """A listener; None where there are no abstract sockets."""
-    return Listener() if can_connect() else None
+    """A listener; None where there are no abstract sockets, or none may be made."""
+    with contextlib.suppress(OSError):
+        return Listener() if can_connect() else None
+    return None
 
 
 def connect(name: str, most: int) -> Frames | None:

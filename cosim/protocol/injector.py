@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import OverloadError, ProtocolError
+from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, Completions, FlowBatch
 from cosim.protocol.digest import Digest
-from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, join
+from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, join
 from cosim.protocol.open_groups import OpenGroups
 from cosim.protocol.pages import Pages
 from cosim.protocol.partial_group import PartialGroup
@@ -20,7 +21,7 @@ from cosim.units import NEVER
 MOST_AHEAD = 1 << 16
 """Flows of one group that are given ahead, where the server has room."""
 
-_FLOW = np.dtype([("index", "i8"), ("reaction", "i8"), ("start", "i8"), ("handle", "i4"), ("done", "i4")])
+_FLOW = record("given_flow")
 _NONE = np.empty(0, np.int64)
 _NO_STARTS = (_NONE, _NONE, _NONE)
 FlowColumns = tuple[NDArray[Any], ...]
@@ -251,66 +252,45 @@ class Injector:
             return Completions(np.empty(0, np.int32), _NONE, _NONE, _NONE, _NONE)
         if not len(start_ps) == len(time_ps) == len(cause_ps) == count:
             raise self._violation("reported completions in columns of different lengths")
-        slots = self._open_slots(ids)
-        rows = self._flows.rows[slots]
-        self._check_times(rows, before, start_ps, time_ps, cause_ps)
-        handle, index = rows["handle"].astype(np.int32), rows["index"].astype(np.int64)
+        handle, index = np.empty(count, np.int32), np.empty(count, np.int64)
         # By what a flow is, not by its id: the digest is the same for every way of cutting a run into calls.
-        self.digest.add(*self._groups.keys(handle, index), time_ps)
-        self._flows.rows["done"][slots] = 1
+        keys = np.empty(count, np.int64), np.empty(count, np.int64)
+        pages, told = self._flows, (ids, start_ps, time_ps, cause_ps)
+        places = pages.rows, pages.count, pages.place, pages.left, self._groups.rows
+        ended = kernel.complete_given(*places, before, granted_ps, count, *told, handle, index, *keys)
+        if ended < 0:
+            at, what = divmod(kernel.NONE - ended, kernel.UNTRUES)
+            raise self._untrue(what, before, *(int(column[at]) for column in told[:3]))
+        self.digest.add(*keys, time_ps)
         self.open_flows -= count
         for number, group in self._held_back.items():
             group.note_completed(index[handle == number])
-        for ended in self._groups.completed(handle):
-            self._released.pop(ended, None)
-        self._flows.done(ids)
-        self._flows.forget(self.next_id)
+        if ended:
+            for one in self._groups.ended(handle):
+                self._released.pop(one, None)
+            pages.drop(ids)
+        pages.forget(self.next_id)
         return Completions(handle, index, start_ps, time_ps, cause_ps)
 
-    def _open_slots(self, ids: I64) -> I64:
-        """Where flows that complete are kept.
-
-        Raises
-        ------
-        ProtocolError
-            One was never given, or completes a second time.
-        """
-        there = self._flows.there(ids)
-        if not there.all():
-            raise self._violation(f"completed flow {ids[~there][0]}, which is not open")
-        slots = self._flows.slots(ids)
-        if self._flows.rows["done"][slots].any() or (len(ids) > 1 and len(np.unique(ids)) < len(ids)):
-            raise self._violation("completed a flow twice")
-        return slots
-
-    def _check_times(
-        self, rows: NDArray[Any], before: int, start_ps: I64, time_ps: I64, cause_ps: I64
-    ) -> None:
-        """Hold completions to the grants before and after them, to their starts, and to reaction delays.
-
-        Raises
-        ------
-        ProtocolError
-            Says which rule is broken, with the times.
-        """
+    def _untrue(self, what: int, before: int, one: int, start_ps: int, time_ps: int) -> ProtocolError:
+        """Which rule a completion breaks, with its times."""
         granted = self.granted_ps
-        low, high = int(time_ps.min()), int(time_ps.max())
-        # At the old grant itself is right: an instant may take several rounds.
-        if low < before or high > granted:
-            raise self._violation(
-                f"reported a completion at {low if low < before else high} ps with a grant of {granted} "
-                f"after one of {before}"
+        if what == kernel.NOT_OPEN:
+            return self._violation(f"completed flow {one}, which is not open")
+        if what == kernel.DONE_TWICE:
+            return self._violation("completed a flow twice")
+        if what == kernel.OUT_OF_GRANT:
+            return self._violation(
+                f"reported a completion at {time_ps} ps with a grant of {granted} after one of {before}"
             )
-        if (start_ps > time_ps).any() or ((rows["start"] != LATER) & (rows["start"] > start_ps)).any():
-            raise self._violation("started a flow before its time, or after its completion")
-        if int(start_ps.min()) < 0:
-            raise self._violation(f"started a flow at {start_ps.min()} ps, before the run began")
-        if (cause_ps > time_ps).any():
-            raise self._violation("was certain of a completion only after it")
-        # Never plus a time would overflow.
-        react = np.minimum(rows["reaction"], NEVER - time_ps) + time_ps
-        if int(react.min()) < granted:
-            raise self._violation(f"ran to {granted} ps past a reaction that could come at {react.min()} ps")
+        if what == kernel.OUT_OF_ORDER:
+            return self._violation("started a flow before its time, or after its completion")
+        if what == kernel.BEFORE_BEGIN:
+            return self._violation(f"started a flow at {start_ps} ps, before the run began")
+        if what == kernel.CERTAIN_AFTER:
+            return self._violation("was certain of a completion only after it")
+        react = time_ps + int(self._flows.rows["reaction"][self._flows.slots(np.array([one]))][0])
+        return self._violation(f"ran to {granted} ps past a reaction that could come at {react} ps")
 
     def check_digest(self, digest: Digest) -> None:
         """Compare with the server's.

@@ -8,26 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
+from cosim.kernel import record
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
 from cosim.topology.graph import Topology
 
-_GROUP = np.dtype(
-    [
-        ("key_high", "i8"),
-        ("key_low", "i8"),
-        ("coflow", "i8"),
-        ("coflow_bytes", "i8"),
-        ("weight", "f8"),
-        ("row", "i8"),
-        ("endpoint", "i8"),
-        ("left", "i8"),
-        ("job", "i4"),
-        ("channel", "i4"),
-        ("priority", "i4"),
-        ("flat", "i4"),
-    ]
-)
-"""By handle. ``row`` and ``endpoint`` say where its table's rows and its endpoints begin."""
+_GROUP = record("open_group")
 _ROW = np.dtype(
     [
         ("size", "i8"),
@@ -96,11 +81,12 @@ class OpenGroups:
             )
         row, endpoint = self._table(table), self._list(group.endpoints)
         self._groups.room(handle + 1)
-        one = self._groups.array[handle]
-        one["key_high"], one["key_low"] = group.key
-        for name in ("coflow", "coflow_bytes", "weight", "job", "channel", "priority"):
-            one[name] = getattr(group, name)
-        one["row"], one["endpoint"], one["left"], one["flat"] = row, endpoint, table.num_flows, table.is_flat
+        self._groups.array[handle] = (
+            *group.key,
+            *(group.coflow, group.coflow_bytes, group.weight),
+            *(row, endpoint, table.num_flows),
+            *(group.job, group.channel, group.priority, table.is_flat),
+        )
         self.open_groups[handle] = group
         if (row, endpoint, group.channel) not in self._bound:
             self._bound.add((row, endpoint, group.channel))
@@ -179,15 +165,14 @@ class OpenGroups:
             "delay_ps": rows["delay"],
         }
 
-    def keys(self, handle: I32, index: I64) -> tuple[I64, I64]:
-        """(High, low) of flows of open groups."""
-        groups = self._groups.array[handle]
-        return groups["key_high"], groups["key_low"] + index
+    @property
+    def rows(self) -> NDArray[Any]:
+        """Of groups, by handle."""
+        return self._groups.array
 
-    def completed(self, handle: I32) -> list[int]:
-        """Count completions by handle; groups that ended are closed and returned."""
+    def ended(self, handle: I32) -> list[int]:
+        """Groups of these whose flows have all completed; they are closed."""
         left = self._groups.array["left"]
-        np.subtract.at(left, handle, 1)
         ended = list(dict.fromkeys(handle[left[handle] == 0].tolist()))
         for one in ended:
             del self.open_groups[one]

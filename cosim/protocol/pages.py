@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cosim.kernel import kernel
 from cosim.network.flows import I64
 
-_BITS = 10  # of an id that say where in its page it is
+_BITS = kernel.PAGE_BITS
 PAGE = 1 << _BITS
 _MASK = PAGE - 1
-_GONE = -1
+_GONE = kernel.NONE
 
 
 class Pages:
     """Rows of ids 0, 1, 2 ...; ``rows[slots(ids)]`` are theirs. A page of successive ids goes, and its slots
-    are used again, when all of its rows are done and lie below ``oldest``.
+    are used again, when all of its rows are done and lie below ``oldest``. ``place`` says where each page is,
+    ``left`` how many of its rows are not done.
     """
 
     def __init__(self, dtype: Any) -> None:
@@ -25,8 +27,8 @@ class Pages:
         self._zero = np.zeros(1, dtype)
         self.count = 0
         self.oldest = 0
-        self._place: I64 = np.full(64, _GONE, np.int64)
-        self._left: I64 = np.zeros(64, np.int64)
+        self.place: I64 = np.full(64, _GONE, np.int64)
+        self.left: I64 = np.zeros(64, np.int64)
         self._unused = [0]
 
     @property
@@ -36,12 +38,12 @@ class Pages:
 
     def slots(self, ids: I64) -> I64:
         """Where the rows of these ids are. Only of ids that are :meth:`there`."""
-        return np.asarray(self._place[ids >> _BITS] + (ids & _MASK), np.int64)
+        return np.asarray(self.place[ids >> _BITS] + (ids & _MASK), np.int64)
 
     def there(self, ids: I64) -> NDArray[np.bool_]:
         """Which of these ids have rows; done ones may have."""
         known = np.asarray(ids.view(np.uint64) < self.count)  # one below 0 is a large number
-        return known & (self._place[ids * known >> _BITS] != _GONE)
+        return np.asarray(known & (self.place[ids * known >> _BITS] != _GONE))
 
     def add(self, count: int) -> I64:
         """Slots of that many more, zeroed; their ids follow those before."""
@@ -54,22 +56,25 @@ class Pages:
         return slots
 
     def _make(self, page: int) -> None:
-        if page >= len(self._place):
-            more = len(self._place)
-            self._place = np.concatenate([self._place, np.full(more, _GONE)])
-            self._left = np.concatenate([self._left, np.zeros(more, np.int64)])
+        if page >= len(self.place):
+            more = len(self.place)
+            self.place = np.concatenate([self.place, np.full(more, _GONE)])
+            self.left = np.concatenate([self.left, np.zeros(more, np.int64)])
         if not self._unused:
             have = len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros(have, self.rows.dtype)])
             self._unused = list(range(2 * have - PAGE, have - PAGE, -PAGE))
-        self._place[page] = self._unused.pop()
-        self._left[page] = PAGE
+        self.place[page] = self._unused.pop()
+        self.left[page] = PAGE
 
     def done(self, ids: I64) -> None:
         """These are done: their rows may go."""
-        pages = ids >> _BITS
-        np.subtract.at(self._left, pages, 1)
-        self._drop(pages)
+        np.subtract.at(self.left, ids >> _BITS, 1)
+        self.drop(ids)
+
+    def drop(self, ids: I64) -> None:
+        """Rows of the pages of these ids may go, of which ``left`` was counted down."""
+        self._drop(ids >> _BITS)
 
     def forget(self, oldest: int) -> None:
         """Rows below ``oldest`` may go once they are done."""
@@ -80,7 +85,7 @@ class Pages:
 
     def _drop(self, pages: I64) -> None:
         """Let go of those of these pages that may go."""
-        for page in set(pages[self._left[pages] == 0].tolist()):
-            if page < self.oldest >> _BITS and self._place[page] != _GONE:
-                self._unused.append(int(self._place[page]))
-                self._place[page] = _GONE
+        for page in set(pages[self.left[pages] == 0].tolist()):
+            if page < self.oldest >> _BITS and self.place[page] != _GONE:
+                self._unused.append(int(self.place[page]))
+                self.place[page] = _GONE

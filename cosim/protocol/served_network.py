@@ -160,10 +160,12 @@ class ServedNetwork:
                 continue
             break
         # Rows are let go only now: an answer may tell of flows that completed in several turns.
-        if len(columns) != 1:
-            empty = np.empty(0, np.int64)
-            columns = [tuple(np.concatenate([empty, *(part[c] for part in columns)]) for c in range(4))]
-        told, start, when, why = columns[0]
+        empty = np.empty(0, np.int64)
+        told, start, when, why = (
+            columns[0]
+            if len(columns) == 1
+            else [np.concatenate([empty, *(part[c] for part in columns)]) for c in range(4)]
+        )
         slots = self.tracker.slots(told)
         self.digest.add(self.tracker.rows["key_high"][slots], self.tracker.rows["key_low"][slots], when)
         self.tracker.finish(told)

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.engine.records import F64, I32, I64, MessageRecords, Records
-from cosim.fabric.changes import LinkChange
 from cosim.results.link_users import note_link_users
 from cosim.units import format_size, format_time
 
@@ -135,10 +134,10 @@ def _served(records: Records, place: str, links: I64, mine: I64) -> Iterator[tup
     topology = records.topology
     rates = {int(link): float(topology.link_rate_bps[link]) for link in links}
     times, done, rate = [0.0], [0.0], sum(rates.values())
-    for change in topology.changes or ():
+    for change in topology.changes.changes if topology.changes is not None else ():
         if change.time_ps > records.end_ps:
             break
-        if not isinstance(change, LinkChange) or change.link not in rates:
+        if change.link not in rates:
             continue
         if change.rate_bps == 0 and records.network == "congestion":
             return

@@ -23,15 +23,11 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
-def test_a_picture_shows_the_figures_of_the_answer(scenario: Path) -> None:
-    pytest.importorskip("PIL", reason="no Pillow: pip install '.[plot]'")
-    assert load("pictures.py").is_current(scenario), f"python docs/pictures.py {scenario.stem}"
-
-
-def test_a_reports_picture_shows_the_figures_of_the_answer() -> None:
+def test_pictures_show_the_figures_of_the_answers() -> None:
     pytest.importorskip("PIL", reason="no Pillow: pip install '.[plot]'")
     pictures = load("pictures.py")
+    wrong = [scenario.stem for scenario in SCENARIOS if not pictures.is_current(scenario)]
+    assert not wrong, f"python docs/pictures.py {' '.join(wrong)}"
     for photo in pictures.REPORTS:
         assert pictures.is_report_current(photo), f"{photo.path.name}: python docs/pictures.py reports"
 
@@ -46,10 +42,10 @@ def test_every_scenario_stands_under_a_heading() -> None:
     )
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda path: path.stem)
-def test_a_scenario_asks_something(scenario: Path) -> None:
+def test_a_scenario_asks_something() -> None:
     pytest.importorskip("sphinx", reason="no sphinx: pip install '.[docs]'")
     gallery = load("extensions/gallery_pages.py")
-    asked, said = gallery.short_question(scenario), gallery.question(scenario).split()
-    assert asked
-    assert asked.split()[0] in said, f"{asked.split()[0]} is a part of a word"
+    for scenario in SCENARIOS:
+        asked, said = gallery.short_question(scenario), gallery.question(scenario).split()
+        assert asked, scenario
+        assert asked.split()[0] in said, f"{scenario}: {asked.split()[0]} is a part of a word"

@@ -35,6 +35,7 @@ DEAREST = {"hybrid-ns3"}
 """What takes seconds either way, and is tested in small (test_hybrid_scenarios)."""
 WHOLE = {
     ("comet-clusters", "network"),
+    ("comet-clusters", "engine"),  # comet is like it
     ("host-stalls", "network"),
     ("pipeline-schedules", "network"),
     ("pipeline-schedules", "engine"),  # minutes; async-tensor-parallel and llama3-70b are like it

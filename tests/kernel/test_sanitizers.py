@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cosim.kernel.build import IS_MACOS, build
+from tests.kernel.worlds import NETWORKS, digest
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
@@ -24,13 +25,18 @@ TESTS = (
     "tests/experiment/test_series.py",
     "tests/pattern/test_prove_mutants.py",
 )
-SCENARIOS = ("quickstart", "plug-in", "link-failure", "pfc-victim", "two-jobs", "device-all-reduce")
+SCENARIOS = (
+    *("quickstart", "plug-in", "link-failure", "pfc-victim", "two-jobs"),
+    *("device-all-reduce", "device-overlap"),
+)
+WORLDS = range(100, 106)
 _FLAGS = [
     "-O1",
     "-g",
     "-fno-omit-frame-pointer",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
+    "-DGROW_TIGHTLY",
 ]
 
 
@@ -70,6 +76,17 @@ def test_scenarios(watched: dict[str, str]) -> None:
         command, cwd=ROOT, env=watched, capture_output=True, text=True, check=False, timeout=1200
     )
     assert done.returncode == 0, done.stderr[-6000:]
+
+
+@pytest.mark.slow
+def test_random_worlds(watched: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "tests.kernel.worlds", "--seeds", f"{WORLDS.start}:{WORLDS.stop}"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=watched, capture_output=True, text=True, check=False, timeout=1200
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    expected = [f"{kind} {seed}: {digest(kind, seed, pieces=False)}" for seed in WORLDS for kind in NETWORKS]
+    assert done.stdout.splitlines() == expected
 
 
 @pytest.mark.slow

@@ -102,6 +102,26 @@ def test_what_a_process_changes_is_what_an_event_changes(network: Any, what: dic
     assert by_process.digest == by_event.digest != without.digest
 
 
+@pytest.mark.parametrize("name", ["npu1 -> npu*", "npu2 <-> npu1"])
+def test_a_process_names_links_as_an_event_does(name: str) -> None:
+    def controller(sim: Any) -> Proc:
+        yield sim.timeout("20us")
+        sim.change(name, rate="10Gbps")
+
+    with cosim.open(world("fair_share", events=[{"link": name, "at": "20us", "rate": "10Gbps"}])) as sim:
+        sim.process(traffic(sim))
+        by_event = sim.run()
+    digests = set()
+    for one in (controller, None):
+        with cosim.open(world("fair_share"), changes_links=True) as sim:
+            sim.process(traffic(sim))
+            if one is not None:
+                sim.process(one(sim))
+            digests.add(sim.run().digest)
+    assert len(digests) == 2
+    assert by_event.digest in digests
+
+
 @pytest.mark.parametrize("network", NETWORKS)
 def test_links_that_may_change_and_do_not_are_as_others(network: Any) -> None:
     digests = set()

@@ -119,11 +119,10 @@ class Clock(simpy.Environment):
         """Give the network what there is for it, and let it run up to SimPy's next event."""
         horizon = self._next_ps
         batch, before = self.outbox.take(), self.granted_ps
-        name = self.network.describe().name
-        answer = granted_by(name, self.network.advance(batch, horizon), before, horizon)
+        answer = granted_by(self.network, self.network.advance(batch, horizon), before, horizon)
         self.granted_ps, done = answer
         self.num_advances += 1
         self.round += 1  # what completes now does so after all that ended before
         if self.granted_ps == before and not len(done) and not len(batch.start_handle):
-            raise NetworkError(f"{name} makes no progress at {before} ps")
+            raise NetworkError(f"{self.network.describe().name} makes no progress at {before} ps")
         self._deliver(done)

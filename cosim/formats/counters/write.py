@@ -18,7 +18,6 @@ from pydantic import Field
 
 from cosim.engine.records import MessageRecords
 from cosim.errors import InputError, SimulationError
-from cosim.fabric.changes import LinkChange
 from cosim.results.link_shares import F64, I64, link_shares
 from cosim.results.link_users import links_of_pairs
 from cosim.spec import TimePs
@@ -93,12 +92,11 @@ def _ports(topology: Topology) -> Iterator[tuple[str, int, int]]:
 def _rates(topology: Topology, end_ps: int) -> F64:
     """float64[links]: the most that each can carry during the run, in bits per second."""
     rates = topology.link_rate_bps.astype(np.float64)
-    for change in topology.changes or ():
+    for change in topology.changes.changes if topology.changes is not None else ():
         if change.time_ps > end_ps:
             break
-        if isinstance(change, LinkChange):
-            now = change.rate_bps
-            rates[change.link] = max(rates[change.link], now) if change.time_ps > 0 else now
+        now = change.rate_bps
+        rates[change.link] = max(rates[change.link], now) if change.time_ps > 0 else now
     return rates
 
 

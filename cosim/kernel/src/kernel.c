@@ -55,6 +55,7 @@
 #include "prepared.c"
 #include "prover.c"
 #include "routing.c"
+#include "injected.c"
 #include "server.c"
 #include "flow_list.c"
 #include "bounds.c"

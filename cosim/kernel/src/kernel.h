@@ -1941,6 +1941,43 @@ EXPORT int64_t await_others(struct edges *edges, struct awaited_flow *flows, int
 EXPORT int64_t tell_awaiting(struct edges *edges, struct awaited_flow *flows, int64_t count, const int64_t *slots,
                              const int64_t *times, int64_t kind, int64_t *out);
 
+/* injected.c: flows that a client gave to a simulator elsewhere. */
+
+enum pages { PAGE_BITS = 10 }; /* of an id, that say where in its page it is (cosim/protocol/pages.py) */
+
+struct given_flow {
+  int64_t index, reaction;
+  int64_t start; /* NONE: not told yet */
+  int32_t handle;
+  int32_t done;
+};
+
+/* By handle. `row` and `endpoint` say where its table's rows and its endpoints begin. */
+struct open_group {
+  int64_t key_high, key_low, coflow, coflow_bytes;
+  double weight;
+  int64_t row, endpoint;
+  int64_t left; /* flows to complete */
+  int32_t job, channel, priority, flat;
+};
+
+/* What is wrong with a completion that a simulator tells. */
+enum untrue {
+  NOT_OPEN,
+  DONE_TWICE,
+  OUT_OF_GRANT,
+  OUT_OF_ORDER, /* it started before its time, or after its completion */
+  BEFORE_BEGIN,
+  CERTAIN_AFTER,
+  PAST_REACTION,
+  UNTRUES,
+};
+
+EXPORT int64_t complete_given(struct given_flow *flows, int64_t given, const int64_t *place, int64_t *left,
+                              struct open_group *groups, int64_t before, int64_t granted, int64_t count,
+                              const int64_t *ids, const int64_t *start, const int64_t *time, const int64_t *cause,
+                              int32_t *handle, int64_t *index, int64_t *key_high, int64_t *key_low);
+
 /* flow_list.c: lines of six numbers. */
 
 EXPORT int64_t read_flow_list(int64_t length, const int8_t *text, int64_t most_ranks, int64_t *src, int64_t *dst,

@@ -57,7 +57,7 @@ class PlainReleasing(ForwardingNetwork):
             before, batch = self._granted, self._outbox.take()
             self.num_advances += 1
             answer = self.inner.advance(batch, limit)
-            self._granted, done = granted_by(self.describe().name, answer, before, limit)
+            self._granted, done = granted_by(self, answer, before, limit)
             parts.append(done)
             limit = min(limit, self._completed(done))
             moved = self._granted > before or len(done) or len(batch.start_handle)

@@ -130,7 +130,9 @@ def _about_job(job: JobSummary, who: str, blocks: str) -> Iterator[str]:
         yield f"  {who}first rank finished at {first}, last at {last}"
     if job.stragglers:
         worst = job.stragglers[0]
-        more = f" (then {', '.join(str(s.rank) for s in job.stragglers[1:])})" if job.stragglers[1:] else ""
+        others = job.stragglers[1:]
+        ranks = f"rank{'' if len(others) == 1 else 's'} {', '.join(str(s.rank) for s in others)}"
+        more = f" (then {ranks})" if others else ""
         yield (
             f"  {who}rank {worst.rank} on endpoint {worst.endpoint} was last at {worst.times_last:,}"
             f" collectives; others waited up to {format_time(worst.waited_ps)} in all{more}"

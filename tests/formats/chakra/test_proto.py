@@ -1,5 +1,4 @@
 import importlib.resources
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,15 +7,9 @@ import pytest
 
 from cosim.formats.chakra import et_def_pb2
 from tests.inputs import ROOT
+from tests.protocol.test_generated import without_versions
 
 PROTO = ROOT / "proto" / "cosim" / "chakra" / "v1" / "et_def.proto"
-
-
-def without_versions(code: str) -> list[str]:
-    """Lines without what only tells which protoc wrote them."""
-    code = re.sub(r"_runtime_version\.ValidateProtobufRuntimeVersion\(.*?\n\)\n", "", code, flags=re.DOTALL)
-    lines = [line for line in code.splitlines() if line and not line.startswith("#")]
-    return [line for line in lines if "runtime_version" not in line]
 
 
 def test_the_generated_module_is_what_protoc_makes_of_the_proto(tmp_path: Path) -> None:

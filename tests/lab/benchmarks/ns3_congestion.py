@@ -270,7 +270,7 @@ def _of_orders(label: str, found: list[list[Compared]]) -> list[str]:
     apart, alike = (sum(column) for column in zip(*pairs, strict=True))
     tau = (2 * alike - apart) / apart if apart else float("nan")
     return [
-        f"{label}: Spearman {plain.mean():.2f} in the mean ({', '.join(f'{one:.2f}' for one in plain)});",
+        f"{label}: Spearman {plain.mean():.2f} on average ({', '.join(f'{one:.2f}' for one in plain)});",
         f"  of {apart} pairs that ns-3 separates {alike} are ordered alike, Kendall's tau of these {tau:.2f}",
     ]
 

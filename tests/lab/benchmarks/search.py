@@ -167,7 +167,7 @@ def _check(design: cosim.Design, done: cosim.SearchRun, count: int, workers: int
     found = done.best.values[name] / best
     print(
         f"{len(tight)} points run by chance: the one found has {found:.4f} of the best; their bounds are off "
-        f"by {sum(tight) / len(tight):.1%} in the mean, {max(tight):.1%} at most"
+        f"by {sum(tight) / len(tight):.1%} on average, {max(tight):.1%} at most"
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -12,8 +14,12 @@ import cosim
 from cosim.errors import CosimError, StallError
 from cosim.network.device.network import DeviceNetwork
 from cosim.network.device.settings import DeviceSpec
+from cosim.network.flows import COMPUTATION, FlowGroup, flat_table
 from cosim.protocol.server import Server
 from cosim.protocol.session import ServerConfig
+from cosim.testing.strategies.traffic import Traffic
+from tests.network.test_peek import Peeked
+from tests.network.worlds import drive, graph
 
 US = 1_000_000
 WAVE = 10 * US
@@ -128,6 +134,21 @@ def test_engines_and_servers_agree(kernel: str, tmp_path: Path) -> None:
     with Server(ServerConfig(lambda: DeviceNetwork(SPEC)), f"unix:{tmp_path / 'device'}") as server:
         served = cosim.run(text, set={"network": {"model": "remote", "address": server.address}})
     assert served.digest == digest
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_time_is_cut_and_peeked_at_changes_nothing(seed: int) -> None:
+    # Two computations on each of two GPUs, and two messages between them, which all begin within a wave.
+    sizes = [30 * US, 7 * US, 25 * US, 44 * US, 1 << 20, 1 << 19]
+    channel = [COMPUTATION] * 4 + [0, 0]
+    table = flat_table([0, 0, 1, 1, 0, 1], [0, 0, 1, 1, 1, 0], sizes, channel=channel)
+    group = FlowGroup(0, table, np.arange(2, dtype=np.int32), (0, 0))
+    given = {flow: (flow * US, flow * US) for flow in range(6)}
+    two = graph(2, 2, [(0, 1, 64e9, 500_000), (1, 0, 64e9, 500_000)])
+    world = Traffic(two, (group,), (given,))
+    whole = drive(DeviceNetwork(SPEC), world)
+    assert drive(Peeked(DeviceNetwork(SPEC)), world, cuts=random.Random(seed)) == whole
+    assert {end - start for start, end in whole.values()}.isdisjoint(sizes[:4])
 
 
 def test_a_hybrid_has_them_in_its_scale_up_part() -> None:

@@ -88,5 +88,5 @@ def section(kept: Path | None = None) -> str:
         lines.append(f"{label:<32}" + "".join(f"{value:>8.1%}{'':>8}" for value in values))
     floors = [np.mean([row[k].floor for row in rows.values()]) for k in range(len(CONTROLS))]
     lines.append(f"{'ns-3 from itself':<32}" + "".join(f"{value:>8.1%}{'':>8}" for value in floors))
-    lines.append(f"order of controls, Spearman: {np.mean(orders):.2f} in the mean")
+    lines.append(f"order of controls, Spearman: {np.mean(orders):.2f} on average")
     return "\n".join([*lines, ""])
