@@ -17,10 +17,9 @@ a look at all logits, batches that change, attention over pages, chunked prefill
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from cosim.gpu.kernels import Kernel
 from cosim.models.issuer import PIPELINE_STREAM
@@ -30,21 +29,23 @@ from cosim.models.stage import StageBuilder
 from cosim.models.training import Timer, Training
 from cosim.workload.program import COMM_STREAM, NO_STREAM, Operation, OpKind, Peer, Program
 
-if TYPE_CHECKING:
-    from cosim.models.catalogue.blocks import Blocks
-
 GATHER_STREAM = "comm-fsdp"
 _TOKEN_BYTES = 4
 _TOKEN_TAG = 1 << 20
 
 
-def stages(blocks: Blocks, *last: Layer, schedule: ScheduleName = "1f1b") -> list[list[list[Layer]]]:
-    """Layers by stage and chunk, as the schedule has the parts of the model."""
-    parallel = blocks.cut.parallel
-    counts, deep = parallel.layers_of_parts(blocks.model.layers), parallel.pp
+def stages(
+    counts: Sequence[int],
+    deep: int,
+    layer: Callable[[int], Layer],
+    first: Layer,
+    *last: Layer,
+    schedule: ScheduleName = "1f1b",
+) -> list[list[list[Layer]]]:
+    """Layers by stage and chunk, as the schedule has the parts of the model; ``counts``: each's layers."""
     begin = [sum(counts[:part]) for part in range(len(counts) + 1)]
-    parts = [[blocks.layer(k) for k in range(*ends)] for ends in pairwise(begin)]
-    parts[0].insert(0, blocks.embedding())
+    parts = [[layer(k) for k in range(*ends)] for ends in pairwise(begin)]
+    parts[0].insert(0, first)
     parts[-1].extend(last)
     return [
         [parts[part_of(schedule, stage, chunk, deep)] for chunk in range(len(counts) // deep)]

@@ -29,7 +29,7 @@ from cosim.models.contract import DataParallelModel
 from cosim.models.frameworks import Megatron, PyTorch
 from cosim.models.job import ModelJob
 from cosim.models.parts import Exchange, Layer
-from cosim.models.schedule import LOOPED, PARTED
+from cosim.models.schedule import LOOPED, PARTED, ScheduleName
 from cosim.models.stage import StageBuilder
 from cosim.models.training import Training
 
@@ -54,6 +54,13 @@ def _cut(spec: ModelWorkload) -> Cut:
     )
 
 
+def _stages(blocks: Blocks, *last: Layer, schedule: ScheduleName = "1f1b") -> list[list[list[Layer]]]:
+    """Layers by stage and chunk, the embedding first; ``last``: what follows them."""
+    parallel, layers = blocks.cut.parallel, blocks.model.layers
+    parts = parallel.layers_of_parts(layers)
+    return stages(parts, parallel.pp, blocks.layer, blocks.embedding(), *last, schedule=schedule)
+
+
 def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatron) -> ModelJob:
     """Training of a transformer, as Megatron-LM does it."""
     cut = replace(
@@ -75,7 +82,7 @@ def megatron_job(spec: ModelWorkload, model: TransformerModel, framework: Megatr
     )
     parallel, width = cut.parallel, cut.width
     blocks = Blocks(model, cut)
-    made = stages(blocks, *blocks.predicted_ahead(), blocks.head(copy=model.tied and parallel.pp > 1))
+    made = _stages(blocks, *blocks.predicted_ahead(), blocks.head(copy=model.tied and parallel.pp > 1))
     training = _megatron_training(spec, framework, blocks)
     if training.overlap_experts:
         from cosim.models.catalogue.schedule_nodes import in_nodes
@@ -102,7 +109,7 @@ def local_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
     cut = _cut(spec)
     parallel, width, gradient_width = cut.parallel, cut.width, DTYPE_BYTES[spec.gradient_dtype]
     blocks = LocalBlocks(model, cut)
-    made = stages(blocks, blocks.head(copy=model.tied and parallel.pp > 1))
+    made = _stages(blocks, blocks.head(copy=model.tied and parallel.pp > 1))
     tied = blocks.vocabulary // parallel.tp * model.hidden * gradient_width if model.tied else 0
     training = LocalTraining(
         mesh=parallel.mesh,
@@ -182,7 +189,7 @@ def eager_job(spec: ModelWorkload, model: TransformerModel, framework: PyTorch) 
         made_by = AsyncBlocks
     blocks = made_by(model, cut, framework, autocast=not sharded and kept != width)
     head = blocks.head(copy=model.tied and parallel.pp > 1)
-    made = stages(blocks, head, schedule=parallel.schedule)
+    made = _stages(blocks, head, schedule=parallel.schedule)
     residual = kept if blocks.autocast else width
     own = parallel.tp if parallel.sequence_parallel else 1
     tied = blocks.vocabulary // parallel.tp * model.hidden * kept if model.tied else 0
@@ -240,7 +247,7 @@ def inference_job(spec: ModelWorkload, model: TransformerModel) -> ModelJob:
         forward_only=True,
     )
     blocks = Blocks(model, cut)
-    made = stages(blocks, blocks.next_token())
+    made = _stages(blocks, blocks.next_token())
     boundary, gather = _boundary(blocks)
     training = Inference(
         mesh=parallel.mesh,
