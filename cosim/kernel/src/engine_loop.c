@@ -52,7 +52,7 @@ static int64_t begin_next(struct engine *engine) {
   /* Iterations may overlap, and an empty one ends as it begins: as many as may. */
   while (may_begin(engine, rank)) {
     if (rank->pace0 != NONE && rank->paced <= rank->iteration + 1) return NEED_PACE; /* of the one that begins */
-    if (job->directed) {
+    if (job->directed > 1) {
       int64_t start = state->start_at;
       if (start == NONE) return NEED_START;
       state->start_at = NONE;

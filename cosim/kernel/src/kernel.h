@@ -1321,7 +1321,7 @@ struct job {
   int32_t ranks, iterations;
   int32_t rendezvous; /* whether a RECV asks for its message */
   int32_t open; /* so many iterations may be under way on a rank */
-  int32_t directed; /* whether somebody is asked before each iteration of a rank, and told after its last */
+  int32_t directed; /* 1: somebody is told after a rank's last iteration; 2: and asked before each */
   int32_t watched; /* whether somebody is told when an iteration of a rank ends */
 };
 
