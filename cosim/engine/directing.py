@@ -2,7 +2,8 @@
 for.
 
 A :class:`Director` is told when jobs arrive and end, and answers with orders; it is asked before each
-iteration of those that it may delay. What is under way is never touched: an order's channel and priority are those of messages to come.
+iteration of those that it may delay. What is under way is never touched: an order's channel and priority are
+those of messages to come.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ class Directing:
         self._prepare = begin
         self._left: list[set[int]] = [set() for _ in jobs]
         self._starts: dict[int, tuple[int, int]] = {}
-        engine.columns.jobs["directed"][: len(jobs)] = [1 + director.delays(job.number) for job in jobs]
+        delays = [director.delays(job.number) for job in jobs]
+        self.delays = any(delays)
+        """Whether somebody's iterations may have to wait."""
+        engine.columns.jobs["directed"][: len(jobs)] = 1 + np.array(delays, np.int32)
         engine.on_start = self._start_of
 
     def arrive(self, jobs: Sequence[ReadyJob], now: int) -> None:
