@@ -91,6 +91,10 @@ class Cluster(Director):
         self._begun.pop(job, None)
         return self._go_on(now_ps)
 
+    def delays(self, job: int) -> bool:  # noqa: ARG002 - all have turns, or none
+        """See :class:`~cosim.engine.directing.Director`: only who schedules has jobs take turns."""
+        return self.scheduler is not None
+
     def starts(self, job: int, iteration: int, now_ps: int) -> int:  # noqa: ARG002 - each has its turn
         """See :class:`~cosim.engine.directing.Director`: at its turn, or up to ``drift`` later."""
         start = now_ps

@@ -83,9 +83,10 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         by_ranks = sorted(range(len(comms)), key=lambda k: comms[k].group.ranks)
         order = np.empty(len(comms), np.int64)
         order[by_ranks] = np.arange(len(comms))
-        at = rows["comm"]
         if len(rows):
-            # They come by time, of which only the order is needed.
+            # Those that were repeated are out of order. Of time, only the order is needed.
+            rows = rows[rows["end"].argsort(kind="stable")]
+            at = rows["comm"]
             instant = np.cumsum(np.diff(rows["end"], prepend=rows["end"][0]) != 0)
             rows = rows[order_of_rows(instant, job[at], rows["iteration"], rows["number"], order[at])]
         ranks = engine.columns.ranks[: engine.columns.used("ranks")]

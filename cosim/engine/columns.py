@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.kernel import Columns, kernel, record
+from cosim.units import NEVER
 
 NONE: int = kernel.NONE
 _MOST_LOGGED = 1 << 16
@@ -42,10 +43,11 @@ class EngineColumns(Columns):
         free = "free_handle", "free_rendezvous", "free_message", "free_ticket", "free_op"
         for name in (*free, "at_rank", "at_op", "start_at", "hold"):
             self.scalars[name] = NONE
-        self.scalars["most_log"] = _MOST_LOGGED
+        self.scalars["most_log"], self.scalars["since"] = _MOST_LOGGED, NEVER
         self._used: dict[str, int] = {}
-        self.on_operations: Callable[[NDArray[Any]], int] = _forget
-        """Given operations that ended, in their order, now and then. How many are left, at the beginning."""
+        self.on_operations: Callable[[NDArray[Any], int], int] = _forget
+        """Given operations that ended, and the time before which there is no other, now and then. How many
+        are left, at the beginning."""
 
     def used(self, name: str) -> int:
         """Rows of a table so far."""
@@ -71,7 +73,8 @@ class EngineColumns(Columns):
         """Have operations taken that ended, where they are many."""
         scalars = self.scalars
         if scalars["num_log"] >= scalars["most_log"]:
-            left = self.on_operations(self.log[: int(scalars["num_log"])])
+            settled = min(int(scalars["now"]), int(scalars["since"]))
+            left = self.on_operations(self.log[: int(scalars["num_log"])], settled)
             scalars["num_log"], scalars["most_log"] = left, max(_MOST_LOGGED, 2 * left)
 
     def last_operations(self) -> NDArray[Any]:
@@ -93,6 +96,6 @@ def place(name: str) -> int:
     return int(fields[name][1]) // 8
 
 
-def _forget(_: NDArray[Any]) -> int:
+def _forget(_: NDArray[Any], __: int) -> int:
     """Nobody wants operations."""
     return 0

@@ -2,7 +2,8 @@
 for.
 
 A :class:`Director` is told when jobs arrive and end, and answers with orders; it is asked before each
-iteration. What is under way is never touched: an order's channel and priority are those of messages to come.
+iteration of those that it may delay. What is under way is never touched: an order's channel and priority are
+those of messages to come.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class Director(ABC):
     def ended(self, job: int, now_ps: int) -> Sequence[JobOrder]:
         """The last rank of a job has ended its last iteration."""
 
+    def delays(self, job: int) -> bool:  # noqa: ARG002 - as a director that says no more does
+        """Whether iterations of a job may have to wait; of others, :meth:`starts` is not asked."""
+        return True
+
     @abstractmethod
     def starts(self, job: int, iteration: int, now_ps: int) -> int:
         """When an iteration of a job may start whose first rank is ready now: no earlier."""
@@ -63,7 +68,10 @@ class Directing:
         self._prepare = begin
         self._left: list[set[int]] = [set() for _ in jobs]
         self._starts: dict[int, tuple[int, int]] = {}
-        engine.columns.jobs["directed"][: len(jobs)] = 1
+        delays = [director.delays(job.number) for job in jobs]
+        self.delays = any(delays)
+        """Whether somebody's iterations may have to wait."""
+        engine.columns.jobs["directed"][: len(jobs)] = 1 + np.array(delays, np.int32)
         engine.on_start = self._start_of
 
     def arrive(self, jobs: Sequence[ReadyJob], now: int) -> None:

@@ -176,17 +176,19 @@ class Engine:
 
     def repeat(self) -> None:
         """Have intervals repeated that begin in the same state as an earlier one, of a network that has them;
-        of jobs that nobody adds to or directs, and of which no rank takes its own time.
+        of jobs that nobody adds to or delays, and of which no rank takes its own time.
         """
         network, columns, count = self._inside, self.columns, len(self.jobs)
         assert network is not None
         rows: NDArray[Any] = np.zeros(count, record("repeated_job"))
-        rows["behind"] = columns.jobs["ranks"][:count]
+        rows["behind"], rows["part"] = columns.jobs["ranks"][:count], NONE
         self.repeats = Repeats(jobs=rows)
         state = self.repeats.state[0]
         state["network"], state["ranks"] = network.repeated, columns.used("ranks")
+        state["stale"], state["recorder"] = 1, NONE
         columns.put(repeats=self.repeats)
         network.core.put(kept=LinkUses())
+        network.core.kept.part = NONE
 
     def repeated(self) -> tuple[int, ...]:
         """How many iterations of each job were taken from earlier ones; empty: none may be."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cosim.engine.records import OpRecords
 from cosim.kernel import Columns, kernel
 from cosim.network.flows import I64
+from cosim.units import NEVER
 
 _KINDS = {
     "job": np.int32,
@@ -108,18 +109,15 @@ class OperationLog:
         more[kept] = True
         columns.put(is_kept=np.append(is_kept, more))
 
-    def take(self, rows: NDArray[Any]) -> int:
-        """Write down rows, in the order in which they came: by time, and by rounds within an instant.
+    def take(self, rows: NDArray[Any], settled_ps: int = NEVER) -> int:
+        """Write down rows that ended before ``settled_ps``: no other comes that did.
 
-        Those of the last instant, which may go on, are left, at the beginning; how many they are.
+        The others are left, at the beginning; how many they are.
         """
-        return self._take(rows, is_all=False)
-
-    def _take(self, rows: NDArray[Any], *, is_all: bool) -> int:
         columns = self._columns
         for name in _KINDS:  # of driven jobs nobody knows before how many there will be
             columns.lengthen(name, columns.count + len(rows) if self._files or self._grows else 0)
-        left = int(kernel.keep_operations(columns, len(rows), rows, is_all))
+        left = int(kernel.keep_operations(columns, len(rows), rows, settled_ps))
         for name, file in zip(_KINDS, self._files, strict=False):
             file.append(getattr(columns, name)[: columns.count])
         if self._files:
@@ -130,7 +128,7 @@ class OperationLog:
         """All that were kept, these last rows among them, in the order in which they ended, then by job, rank
         and operation; let go of here.
         """
-        self._take(rows, is_all=True)
+        self.take(rows)
         files, self._files = self._files, []
         if files:
             return OpRecords(*[file.whole() for file in files])

@@ -229,7 +229,8 @@ class Replay:
         network = self._network
         if any(job.info.pace is not None for job in self._jobs):
             return "ranks take their own times for it"
-        if self._directing is not None or any(job.info.driven for job in self._jobs):
+        delays = self._directing is not None and self._directing.delays
+        if delays or any(job.info.driven for job in self._jobs):
             return "somebody else says when it begins"
         if not isinstance(network, CompiledNetwork) or network.repeated == NONE:
             return "states of its network are not compared"

@@ -24,6 +24,10 @@ class HeldJobs(Director):
         """See :class:`~cosim.engine.directing.Director`."""
         return ()
 
+    def delays(self, job: int) -> bool:  # noqa: ARG002 - none
+        """See :class:`~cosim.engine.directing.Director`."""
+        return False
+
     def starts(self, job: int, iteration: int, now_ps: int) -> int:  # noqa: ARG002 - at once
         """See :class:`~cosim.engine.directing.Director`."""
         return now_ps

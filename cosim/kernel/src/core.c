@@ -110,7 +110,7 @@ static inline int64_t bins_end(const struct core *core) { return core->link_busy
 /* Keep what a link carried, where it may be repeated. */
 static inline void keep_use(struct core *core, int64_t link, int64_t start, int64_t end, double part) {
   struct link_uses *kept = core->kept;
-  if (kept == NULL || !kept->on) return;
+  if (kept == NULL || kept->part == NONE || kept->users[link] != kept->part) return;
   RESERVE(kept, uses, kept->count + 1);
   kept->uses[kept->count++] = (struct link_use){start, end, part, link};
 }

@@ -104,6 +104,7 @@ static int64_t come_first(struct engine *engine, int64_t number, const struct op
       .traits = is_driven(engine, number) ? one->last : iteration,
   };
   comm->open = (int32_t)found;
+  if (engine->repeats != NULL) engine->repeats->jobs[engine->ranks[number].job].under_way++;
   return found;
 }
 
@@ -146,6 +147,7 @@ static void close_rendezvous(struct engine *engine, int64_t number, int64_t now)
   RESERVE(engine, collective_log, state->num_collective_log + 1);
   engine->collective_log[state->num_collective_log++] = (struct ended_collective){
       met->start, met->ready, now, met->comm, met->iteration, met->number, met->plan, met->rank, met->op};
+  if (engine->repeats != NULL) engine->repeats->jobs[engine->ranks[met->rank].job].under_way--;
   int32_t *link = &engine->comms[met->comm].open;
   while (*link != number) link = &engine->rendezvous[*link].next;
   *link = met->next;

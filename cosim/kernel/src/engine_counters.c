@@ -220,10 +220,15 @@ static inline void count_arrival(struct engine *engine, int64_t pair, int64_t by
   add_traffic(engine->traffic, pair, bytes, time);
 }
 
+/* Whether an interval is kept that a job takes part in. */
+static inline bool is_recorded(const struct repeats *repeats, int64_t job) {
+  return repeats != NULL && repeats->state.recorder != NONE && repeats->jobs[job].part == repeats->state.recorder;
+}
+
 /* Keep a completion, where its interval may be repeated. */
 static inline void keep_flow(struct repeats *repeats, int64_t key_high, int64_t key_low, int64_t time,
                              int64_t took, int64_t bytes, int64_t pair, int64_t bin) {
-  if (repeats == NULL || repeats->state.away == 0) return;
+  if (!is_recorded(repeats, key_high >> 51)) return;
   RESERVE(repeats, flows, repeats->state.num_flows + 1);
   repeats->flows[repeats->state.num_flows++] =
       (struct repeated_flow){key_high, key_low, time, took, bytes, (int32_t)pair, (int32_t)bin};
@@ -293,12 +298,13 @@ static void log_operation(struct engine *engine, int64_t number, int32_t op, int
   struct ended_operation row = {start, end, (int32_t)number, op, iteration, 0};
   log_row(engine, row);
   struct repeats *repeats = engine->repeats;
-  if (repeats == NULL || repeats->state.away == 0) return;
+  if (!is_recorded(repeats, engine->ranks[number].job)) return;
   RESERVE(repeats, ops, repeats->state.num_ops + 1);
   repeats->ops[repeats->state.num_ops++] = row;
 }
 
 static inline bool ended_before(const struct ended_operation *one, const struct ended_operation *other) {
+  if (one->end != other->end) return one->end < other->end;
   return one->rank != other->rank ? one->rank < other->rank : one->op < other->op;
 }
 
@@ -308,7 +314,7 @@ static int64_t end_of_run(const struct ended_operation *rows, int64_t at, int64_
   return at;
 }
 
-/* Sort the operations of an instant by (rank, operation). They come in rounds, each of which is in order; mostly there
+/* Sort operations by (end, rank, operation). Those of an instant come in rounds, each of which is in order; mostly there
  * is one. */
 static void sort_rounds(struct kept_operations *to, struct ended_operation *rows, int64_t count) {
   while (end_of_run(rows, 0, count) < count) {
@@ -335,23 +341,19 @@ static void write_operation(struct kept_operations *to, const struct ended_opera
   to->end[k] = row->end;
 }
 
-static int64_t keep_instants(struct kept_operations *to, int64_t count, struct ended_operation *rows, bool all) {
+/* Write down logged operations that ended before `settled`, by time, those of an instant by job, rank and operation. What
+ * ended later may be followed by what ended sooner: its rows are left, at the beginning. How many are left. */
+int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows, int64_t settled) {
+  CATCH_OUT_OF_MEMORY;
   int64_t begin = 0;
-  while (begin < count) {
-    int64_t end = begin + 1;
-    while (end < count && rows[end].end == rows[begin].end) end++;
-    if (end == count && !all) break;
+  for (int64_t end; begin < count; begin = end) {
+    for (end = begin + 1; end < count && rows[end].end == rows[begin].end;) end++;
     sort_rounds(to, rows + begin, end - begin);
-    for (; begin < end; begin++) write_operation(to, &rows[begin]);
-    to->last_end = rows[end - 1].end;
   }
+  /* They come by time, but for those that were repeated. */
+  sort_rounds(to, rows, count);
+  for (begin = 0; begin < count && rows[begin].end < settled; begin++) write_operation(to, &rows[begin]);
+  if (begin > 0) to->last_end = rows[begin - 1].end;
   memmove(rows, rows + begin, (size_t)(count - begin) * sizeof *rows);
   return count - begin;
-}
-
-/* Write down logged operations, which come by time, those of an instant by job, rank and operation. The last instant
- * may go on: unless these are `all`, its rows are left, at the beginning. How many are left. */
-int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows, int64_t all) {
-  CATCH_OUT_OF_MEMORY;
-  return keep_instants(to, count, rows, all != 0);
 }

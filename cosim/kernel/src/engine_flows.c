@@ -51,12 +51,24 @@ static void end_now(struct engine *engine, int64_t rank, int64_t op, int64_t now
 
 /* -- flow groups: opened and started for the network, let go of by both sides --------------------------------------- */
 
+/* A job's flow group is opened: what it uses, where intervals may be repeated. */
+static inline void claim_links(struct repeats *repeats, int64_t binding, int64_t job) {
+  if (repeats == NULL) return;
+  repeats->jobs[job].under_way++;
+  RESERVE(repeats, claimed, binding + 1);
+  if (repeats->claimed[binding]) return;
+  repeats->claimed[binding] = repeats->state.stale = 1;
+  RESERVE(repeats, claims, repeats->state.num_claims + 1);
+  repeats->claims[repeats->state.num_claims++] = (struct claim){(int32_t)binding, (int32_t)job};
+}
+
 /* Open a flow group; its handle. */
 static int64_t open_flows(struct engine *engine, int64_t binding, int64_t key_high, int64_t key_low, int32_t kind,
                           int64_t owner, int64_t iteration) {
   struct engine_state *state = &engine->state;
   int64_t handle = state->free_handle;
   state->under_way++;
+  claim_links(engine->repeats, binding, key_high >> 51);
   if (handle == NONE) {
     RESERVE(engine, handles, state->handles_used + 1);
     handle = state->handles_used++;
@@ -90,6 +102,7 @@ static inline void let_flows_go(struct engine *engine, int64_t handle) {
   struct flow_group *one = &engine->handles[handle];
   if (--one->holds > 0) return;
   engine->state.under_way--;
+  if (engine->repeats != NULL) engine->repeats->jobs[one->key_high >> 51].under_way--;
   one->next = (int32_t)engine->state.free_handle;
   engine->state.free_handle = handle;
 }

@@ -52,7 +52,7 @@ static int64_t begin_next(struct engine *engine) {
   /* Iterations may overlap, and an empty one ends as it begins: as many as may. */
   while (may_begin(engine, rank)) {
     if (rank->pace0 != NONE && rank->paced <= rank->iteration + 1) return NEED_PACE; /* of the one that begins */
-    if (job->directed) {
+    if (job->directed > 1) {
       int64_t start = state->start_at;
       if (start == NONE) return NEED_START;
       state->start_at = NONE;
@@ -204,6 +204,10 @@ static void end_next(struct engine *engine) {
     state->num_agenda = pop_due(engine->agenda, state->num_agenda);
   else
     state->num_ending = pop_due(engine->ending, state->num_ending);
+  if (event.b == WAKE) {
+    engine->repeats->state.due = 1;
+    return;
+  }
   /* Without an operation, it is the time at which a rank was told to go on. */
   if (event.b != NONE) {
     if (!end_operation(engine, event.a, event.b, state->now, event.cause)) return;
@@ -268,6 +272,7 @@ int64_t next_engine_instant(const struct engine *engine) {
 int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now) {
   CATCH_OUT_OF_MEMORY;
   engine->state.now = now;
+  forget_repeats(engine);
   RESERVE(engine, begins, engine->state.num_begins + count);
   for (int64_t k = 0; k < count; k++) engine->begins[engine->state.num_begins++] = (int32_t)(first + k);
   return DONE;
@@ -340,7 +345,7 @@ static int64_t run_instants(struct engine *engine, network_loop loop, struct cor
   struct engine_state *state = &engine->state;
   for (;;) {
     if (turns-- <= 0 || state->num_log >= state->most_log) return PAUSED;
-    if (engine->repeats != NULL && repeat(engine, core, columns, until)) return PAUSED;
+    if (engine->repeats != NULL) repeat(engine, core, columns, until);
     int64_t status = one_turn(engine);
     if (status == DONE) continue;
     if (status != NONE) return status;
@@ -369,6 +374,6 @@ int64_t run_engine(struct engine *engine, int64_t loop, int64_t core, int64_t co
   int64_t status = run_instants(engine, (network_loop)(intptr_t)loop, own, (void *)(intptr_t)columns, until, turns);
   /* Whoever is asked for anything else may change what goes where. */
   if (status != DONE && status != PAUSED && status != TELL && status != NEED_TRAITS && status != MORE_CHANGES)
-    forget_repeats(engine, own);
+    forget_repeats(engine);
   return status;
 }

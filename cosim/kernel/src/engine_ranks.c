@@ -81,7 +81,7 @@ static inline void note_end(struct engine *engine, const struct rank *rank) {
   struct repeats *repeats = engine->repeats;
   if (repeats == NULL) return;
   struct repeated_job *job = &repeats->jobs[rank->job];
-  if (rank->oldest == job->ended) repeats->state.due |= --job->behind == 0;
+  if (rank->oldest == job->ended && --job->behind == 0) repeats->state.due = repeats->state.ended = 1;
 }
 
 /* A rank's oldest iteration has ended, and with it those after it that ended before: have their slots ready for the

@@ -1,20 +1,153 @@
 /* What repeats is not computed again: an interval between two states that are the same is taken from the one before.
  *
- * A state is looked at after an iteration of a job has ended on all its ranks, as soon as nothing is under way on the
- * network, and before anything starts then. Then nothing but the following decides what comes: where each rank is in its program, what
- * it computes and until when, whom it waits for, and what the network keeps in mind of its links. All of it is told by a
- * digest of 128 bits, times from now on and iterations from those that all ranks ended. If it is that of an earlier
- * state, the interval up to the next such state is simulated once more, and kept: operations, completions, what links
- * carried. If the digest is the same again, the interval is repeated as long as nothing else comes (the end of a job, a
- * change of a link, somebody who has a word), each time later by its length.
+ * Jobs that share no link and no memory have nothing to do with each other: they are parts, each of which repeats on its
+ * own. A part is named by one of its jobs. What a job uses is known once it has ended an iteration, for all are alike.
+ *
+ * A part's state is looked at after an iteration of one of its jobs has ended on all ranks, as soon as nothing of it is
+ * under way on the network, and before anything starts then. Then nothing but the following decides what comes: where
+ * each rank is in its program, what it computes and until when, whom it waits for, and what the network keeps in mind of
+ * its links. All of it is told by a digest of 128 bits, times from now on and iterations from those that all ranks ended.
+ * If it is that of an earlier state, the interval up to the next such state is simulated once more, and kept: operations,
+ * completions, what links carried. If the digest is the same again, the part sleeps for as long as the interval takes, is
+ * then told all that happened, each time later, and sleeps again; as long as nothing else may come: the end of a job, a
+ * change of a link, somebody who has a word.
  */
 #include "kernel.h"
 
 enum {
   MOST_SEEN = 16, /* states in mind; a power of two */
-  SOME = 1 << 18, /* so many of what follows are repeated, about, before others have a word */
-  MOST_KEPT = 1 << 22, /* operations, completions and uses of an interval: each takes up to 56 bytes */
+  MOST_KEPT = 1 << 22, /* operations, completions and uses of intervals: each takes up to 56 bytes */
 };
+
+/* Each part. */
+#define FOR_PARTS(repeats, p)                                        \
+  for (int64_t k_ = 0, p; k_ < (repeats)->state.num_running; k_++)   \
+    if (p = (repeats)->running[k_], (repeats)->jobs[p].part == p)
+/* Each job of a part, and each of its ranks. */
+#define FOR_JOBS(repeats, j, p)                                      \
+  for (int64_t k_ = 0, j; k_ < (repeats)->state.num_running; k_++)   \
+    if ((repeats)->jobs[j = (repeats)->running[k_]].part == (p))
+#define FOR_RANKS(engine, r, p)                                      \
+  FOR_JOBS((engine)->repeats, j_, p)                                 \
+  for (int64_t r = (engine)->jobs[j_].rank0; r < (engine)->jobs[j_].rank0 + (engine)->jobs[j_].ranks; r++)
+
+static inline int64_t part_of_rank(const struct engine *engine, int64_t rank) {
+  return engine->repeats->jobs[engine->ranks[rank].job].part;
+}
+
+static inline int64_t part_of_group(const struct engine *engine, int64_t group) {
+  int64_t job = engine->repeats->group_jobs[group];
+  return job == NONE ? NONE : engine->repeats->jobs[job].part;
+}
+
+/* The job of a message of which one end is posted. */
+static inline const struct repeated_job *job_of(const struct engine *engine, const struct message *one) {
+  return &engine->repeats->jobs[engine->ranks[one->send_rank != NONE ? one->send_rank : one->recv_rank].job];
+}
+
+/* -- parts ------------------------------------------------------------------------------------------------------------------ */
+
+static int64_t root_of(const struct repeats *repeats, int64_t job) {
+  while (repeats->jobs[job].part != job) job = repeats->jobs[job].part;
+  return job;
+}
+
+/* A job uses what another may use, too. */
+static void use(struct repeats *repeats, int32_t *user, int64_t job) {
+  int64_t root = root_of(repeats, job);
+  if (*user == NONE)
+    *user = (int32_t)root;
+  else
+    repeats->jobs[root].part = root_of(repeats, *user);
+}
+
+/* A job uses the links of its flows. */
+static void use_links(const struct engine *engine, const struct core *core, const struct fluid *fluid,
+                      const struct claim *claim) {
+  const struct binding *bound = &engine->bindings[claim->binding];
+  const struct flow_block *last = &engine->blocks[bound->block + bound->blocks - 1];
+  int64_t first = bound->path + core->store->tables[bound->table].row;
+  for (int64_t at = first; at < first + last->row + last->rows; at++) {
+    int64_t path = at;
+    if (fluid != NULL && fluid->path_now_len > 0) path = fluid->path_now[path];
+    for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++)
+      use(engine->repeats, &core->kept->users[core->path_link[k]], claim->job);
+  }
+}
+
+/* Which job each group is of. */
+static void find_group_jobs(struct engine *engine) {
+  struct repeats *repeats = engine->repeats;
+  RESERVE(repeats, group_jobs, engine->groups_len);
+  for (int64_t k = 0; k < engine->groups_len; k++) repeats->group_jobs[k] = NONE;
+  for (int64_t c = 0; c < engine->comms_len; c++) {
+    const struct comm *comm = &engine->comms[c];
+    if (comm->size > 0) repeats->group_jobs[comm->group] = engine->ranks[engine->comm_ranks[comm->rank0]].job;
+  }
+}
+
+/* The longest that a stream of a rank computes in each iteration. */
+static int64_t least_time(const struct engine *engine, const struct rank *rank) {
+  const struct program *program = &engine->programs[rank->program];
+  int64_t longest = 0;
+  for (int64_t lane = 0; lane + 1 < program->lanes; lane++) {
+    int64_t time = 0;
+    for (const struct operation *one = engine->ops + program->op0; one < engine->ops + program->op0 + program->ops; one++)
+      if (one->lane == lane && one->kind == OP_COMPUTE) time += one->duration;
+    longest = most(longest, time);
+  }
+  return longest;
+}
+
+/* Find out who has to do with whom; whether that is known of all. */
+static bool find_parts(struct engine *engine, struct core *core, const void *columns) {
+  struct repeats *repeats = engine->repeats;
+  struct repeats_state *state = &repeats->state;
+  const struct fluid *fluid = state->network == FAIR_LINKS ? columns : NULL;
+  FOR_PARTS(repeats, p) if (repeats->parts[p].asleep > 0) return false;
+  RESERVE(repeats, running, repeats->jobs_len);
+  RESERVE(repeats, parts, repeats->jobs_len);
+  RESERVE(repeats, seen, MOST_SEEN * repeats->jobs_len);
+  state->num_running = 0;
+  for (int64_t j = 0; j < repeats->jobs_len; j++) {
+    const struct rank *first = &engine->ranks[engine->jobs[j].rank0];
+    struct repeated_job *job = &repeats->jobs[j];
+    job->part = NONE;
+    if (engine->jobs[j].ranks == 0 || first->iteration == NONE || job->ended == engine->jobs[j].iterations) continue;
+    repeats->running[state->num_running++] = (int32_t)j;
+    job->part = j;
+    job->least = least_time(engine, first);
+  }
+  for (int64_t k = 0; k < state->num_running; k++)
+    if (repeats->jobs[repeats->running[k]].ended == 0) return false;
+  int64_t links = core->link_busy_cols, claims = state->num_claims, all = links + engine->free_at_len;
+  RESERVE(core->kept, users, all);
+  int32_t *users = core->kept->users, *device_users = users + links;
+  for (int64_t k = 0; k < all; k++) users[k] = NONE;
+  state->num_claims = 0;
+  for (int64_t k = 0; k < claims; k++) {
+    struct claim claim = repeats->claims[k];
+    if (repeats->jobs[claim.job].part == NONE) continue; /* it is over */
+    repeats->claims[state->num_claims++] = claim;
+    use_links(engine, core, fluid, &claim);
+  }
+  for (int64_t k = 0; k < state->num_running; k++) {
+    int64_t j = repeats->running[k], first = engine->jobs[j].rank0;
+    for (int64_t r = first; r < first + engine->jobs[j].ranks; r++)
+      if (engine->ranks[r].device != NONE) use(repeats, &device_users[engine->ranks[r].device], j);
+  }
+  for (int64_t k = 0; k < all; k++)
+    if (users[k] != NONE) users[k] = (int32_t)root_of(repeats, users[k]);
+  for (int64_t k = 0; k < state->num_running; k++) {
+    int64_t j = repeats->running[k];
+    repeats->jobs[j].part = root_of(repeats, j);
+    repeats->parts[j] = (struct repeated_part){.due = 1};
+  }
+  find_group_jobs(engine);
+  state->num_ops = state->num_flows = state->num_collectives = state->num_messages = core->kept->count = 0;
+  state->is_full = state->stale = 0;
+  return true;
+}
 
 /* -- the state -------------------------------------------------------------------------------------------------------------- */
 
@@ -29,17 +162,6 @@ static inline int64_t bits_of(double value) {
   return bits;
 }
 
-/* Which job each group is of. */
-static void find_group_jobs(struct engine *engine) {
-  struct repeats *repeats = engine->repeats;
-  RESERVE(repeats, group_jobs, engine->groups_len);
-  for (int64_t k = 0; k < engine->groups_len; k++) repeats->group_jobs[k] = NONE;
-  for (int64_t c = 0; c < engine->comms_len; c++) {
-    const struct comm *comm = &engine->comms[c];
-    if (comm->size > 0) repeats->group_jobs[comm->group] = engine->ranks[engine->comm_ranks[comm->rank0]].job;
-  }
-}
-
 /* What a rank has under way, and what it may start. */
 static void stir_rank(const struct engine *engine, const struct rank *rank, int64_t ended, uint64_t *digest) {
   const struct program *program = &engine->programs[rank->program];
@@ -47,6 +169,7 @@ static void stir_rank(const struct engine *engine, const struct rank *rank, int6
   stir(digest, rank->iteration - ended);
   stir(digest, rank->oldest - ended);
   stir(digest, rank->origin);
+  stir(digest, rank->touched);
   stir(digest, rank->cause_round > engine->state.round ? now - rank->cause : -1);
   for (int64_t k = 0; k < slots; k++) {
     const struct rank_slot *slot = &engine->slots[rank->slot0 + k];
@@ -69,34 +192,34 @@ static void stir_rank(const struct engine *engine, const struct rank *rank, int6
 }
 
 /* Messages of which one end is posted. */
-static void stir_messages(const struct engine *engine, uint64_t *digest) {
-  const struct repeated_job *jobs = engine->repeats->jobs;
+static void stir_messages(const struct engine *engine, int64_t part, uint64_t *digest) {
   for (int64_t c = 0; c < engine->channels_len; c++)
     for (int64_t at = engine->channels[c].head; at != NONE; at = engine->messages[at].next) {
       const struct message *one = &engine->messages[at];
-      bool is_sent = one->send_rank != NONE;
-      int64_t ended = jobs[engine->ranks[is_sent ? one->send_rank : one->recv_rank].job].ended;
+      const struct repeated_job *job = job_of(engine, one);
+      if (job->part != part) break; /* a channel is of one job */
       stir(digest, c);
       stir(digest, one->size);
       stir(digest, one->requested << 1 | one->arrived);
       stir(digest, one->send_rank);
       stir(digest, one->recv_rank);
-      if (is_sent) {
+      if (one->send_rank != NONE) {
         stir(digest, one->send_op);
-        stir(digest, one->send_iteration - ended);
+        stir(digest, one->send_iteration - job->ended);
       } else {
         stir(digest, one->recv_op);
-        stir(digest, one->recv_iteration - ended);
+        stir(digest, one->recv_iteration - job->ended);
         stir(digest, one->port);
       }
     }
 }
 
 /* What will end, in any order: heaps of the same events may lie differently. */
-static void stir_agenda(const struct engine *engine, uint64_t *digest) {
+static void stir_agenda(const struct engine *engine, int64_t part, uint64_t *digest) {
   uint64_t sums[2] = {0, 0};
   for (int64_t k = 0; k < engine->state.num_agenda; k++) {
     const struct due *one = &engine->agenda[k];
+    if (one->b == WAKE || part_of_rank(engine, one->a) != part) continue;
     uint64_t own[2] = {1, 2};
     stir(own, one->time - engine->state.now);
     stir(own, one->cause - engine->state.now);
@@ -109,17 +232,10 @@ static void stir_agenda(const struct engine *engine, uint64_t *digest) {
   stir(digest, (int64_t)sums[1]);
 }
 
-/* Which ranks the next round of starts looks at. */
-static void stir_touched(const struct engine *engine, uint64_t *digest) {
-  stir(digest, engine->state.num_touched);
-  for (int64_t r = 0; r < engine->repeats->state.ranks && engine->state.num_touched > 0; r++)
-    stir(digest, engine->ranks[r].touched);
-}
-
 /* What links that carry nothing are left with. */
-static void stir_fair_links(struct fluid *fluid, uint64_t *digest) {
-  struct fluid_counts *counts = &fluid->counts;
+static void stir_fair_links(const struct fluid *fluid, const int32_t *users, int64_t part, uint64_t *digest) {
   for (int64_t k = 0; k < fluid->links_len; k++) {
+    if (users[k] != part) continue;
     const struct fluid_link *link = &fluid->links[k];
     stir(digest, bits_of(link->capacity));
     stir(digest, link->load);
@@ -127,20 +243,6 @@ static void stir_fair_links(struct fluid *fluid, uint64_t *digest) {
     stir(digest, link->full_priority);
     stir(digest, (int64_t)link->rechecks << 32 | link->room << 16 | link->kept);
   }
-  stir(digest, bits_of(counts->first_level));
-  stir(digest, counts->first_priority);
-  /* No flow is there: they are numbered from the first again, so that a state has no other past. */
-  counts->free_flow = counts->free_member = NONE;
-  counts->flows_used = counts->members_used = 0;
-}
-
-static bool is_fair_quiet(const struct fluid *fluid) {
-  const struct fluid_counts *counts = &fluid->counts;
-  if (counts->begin != 0 || counts->num_members != 0 || counts->num_dirty != 0 || fluid->drains->count != 0)
-    return false;
-  for (int64_t k = 0; k < fluid->links_len; k++)
-    if (fluid->links[k].used > 0.0) return false;
-  return true;
 }
 
 /* Whether all that ends now has ended, and a round of starts is next, or a later instant. */
@@ -152,57 +254,53 @@ static bool is_between_rounds(const struct engine *engine) {
          (state->num_agenda == 0 || engine->agenda[0].time > state->now);
 }
 
-/* Whether nothing is under way on the network, or on its way there. */
-static bool is_quiet(const struct engine *engine, const struct core *core, const void *columns) {
-  const struct engine_state *state = &engine->state;
-  if (state->under_way > 0 || !is_between_rounds(engine) || state->num_starts > 0 || state->num_opened > 0 ||
-      state->serial > state->num_collective_log || core->state.num_pending > 0 ||
-      core->calendar->state.num_events > 0)
-    return false;
-  if (engine->repeats->state.network == FAIR_LINKS) return is_fair_quiet(columns);
-  if (engine->repeats->state.network != LINKS_IN_TURN) return true;
-  const struct link_queues *queues = columns;
-  for (int64_t k = 0; k < queues->links_len; k++)
-    if (queues->links[k].free > state->now) return false;
+/* Whether nothing of a part is under way on the network, or on its way there. */
+static bool is_quiet(const struct engine *engine, const struct core *core, const void *columns, int64_t part) {
+  const struct repeats *repeats = engine->repeats;
+  FOR_JOBS(repeats, j, part) if (repeats->jobs[j].under_way > 0) return false;
+  for (int64_t k = 0; k < core->link_busy_cols; k++) {
+    if (core->kept->users[k] != part) continue;
+    if (repeats->state.network == FAIR_LINKS) {
+      const struct fluid_link *link = &((const struct fluid *)columns)->links[k];
+      if (link->dirty != 0 || link->used > 0.0) return false;
+    } else if (repeats->state.network == LINKS_IN_TURN) {
+      if (((const struct link_queues *)columns)->links[k].free > engine->state.now) return false;
+    }
+  }
   return true;
 }
 
-/* A digest of the state, which is quiet. */
-static void digest_state(struct engine *engine, void *columns, uint64_t *digest) {
+/* A digest of the state of a part, which is quiet. */
+static void digest_state(const struct engine *engine, const struct core *core, const void *columns, int64_t part,
+                         uint64_t *digest) {
   const struct repeats *repeats = engine->repeats;
-  find_group_jobs(engine);
-  for (int64_t r = 0; r < repeats->state.ranks; r++) {
-    const struct rank *rank = &engine->ranks[r];
-    stir_rank(engine, rank, repeats->jobs[rank->job].ended, digest);
-  }
+  FOR_RANKS(engine, r, part) stir_rank(engine, &engine->ranks[r], repeats->jobs[engine->ranks[r].job].ended, digest);
   for (int64_t k = 0; k < engine->groups_len; k++) {
-    if (repeats->group_jobs[k] == NONE) continue;
+    if (part_of_group(engine, k) != part) continue;
     /* Where an operation of an earlier iteration stopped is of no use to any that comes. */
     int64_t iteration = engine->groups[k].iteration - repeats->jobs[repeats->group_jobs[k]].ended;
     stir(digest, k);
     stir(digest, iteration < 0 ? -1 : iteration);
     stir(digest, iteration < 0 ? 0 : engine->groups[k].turn);
   }
-  stir_messages(engine, digest);
-  stir_agenda(engine, digest);
-  stir_touched(engine, digest);
-  for (int64_t k = 0; k < engine->free_at_len; k++) stir(digest, most(engine->free_at[k] - engine->state.now, 0));
-  if (repeats->state.network == FAIR_LINKS) stir_fair_links(columns, digest);
+  stir_messages(engine, part, digest);
+  stir_agenda(engine, part, digest);
+  for (int64_t k = 0; k < engine->free_at_len; k++)
+    if (core->kept->users[core->link_busy_cols + k] == part) stir(digest, most(engine->free_at[k] - engine->state.now, 0));
+  if (repeats->state.network == FAIR_LINKS) stir_fair_links(columns, core->kept->users, part, digest);
 }
 
 /* -- an interval is kept ---------------------------------------------------------------------------------------------------- */
 
-/* Nothing from before is of use: somebody changed what no digest tells. */
-static void forget_repeats(struct engine *engine, struct core *core) {
-  struct repeats *repeats = engine->repeats;
-  if (repeats == NULL) return;
-  repeats->state.num_seen = repeats->state.away = repeats->state.is_whole = 0;
-  core->kept->on = 0;
+/* Somebody changed what no digest tells. */
+static void forget_repeats(struct engine *engine) {
+  if (engine->repeats != NULL) engine->repeats->state.stale = 1;
 }
 
 /* An iteration ended on all ranks of some jobs: count anew. */
 static void count_ended(struct engine *engine) {
   struct repeats *repeats = engine->repeats;
+  repeats->state.ended = 0;
   for (int64_t j = 0; j < repeats->jobs_len; j++) {
     struct repeated_job *job = &repeats->jobs[j];
     if (job->behind > 0) continue;
@@ -211,6 +309,7 @@ static void count_ended(struct engine *engine) {
     for (int64_t k = 0; k < count; k++) ended = least(ended, ranks[k].oldest);
     job->ended = ended;
     for (int64_t k = 0; k < count; k++) job->behind += ranks[k].oldest == ended;
+    if (job->part != NONE) repeats->parts[job->part].due = 1;
   }
 }
 
@@ -225,125 +324,192 @@ static int64_t time_of_change(const struct repeats *repeats, const void *columns
   return list->state.next < list->changes_len ? list->changes[list->state.next].time : NEVER;
 }
 
-/* Write down what has been so far, and, called again, how much more it is by then: `sign` 1, then -1. */
-static void take_marks(struct engine *engine, const struct core *core, const void *columns, int64_t sign) {
+/* Write down what a part has done so far, and, called again, how much more it is by then: `sign` 1, then -1. */
+static void take_marks(struct engine *engine, const struct core *core, const void *columns, int64_t part,
+                       int64_t sign) {
   struct repeats *repeats = engine->repeats;
-  struct repeats_state *state = &repeats->state;
-  int64_t links = core->link_busy_cols;
-  RESERVE(repeats, link_bytes, links);
-  RESERVE(repeats, oldest, state->ranks);
+  struct repeated_part *one = &repeats->parts[part];
+  RESERVE(repeats, link_bytes, core->link_busy_cols);
+  RESERVE(repeats, oldest, repeats->state.ranks);
 #define MARK(to, value) (to) = sign > 0 ? (value) : (value) - (to)
-  MARK(state->time, engine->state.now);
-  MARK(state->num_collectives, engine->state.num_collective_log);
-  MARK(state->num_messages, engine->state.num_kept);
-  MARK(state->started, core->state.num_started);
-  MARK(state->completed, core->state.num_completed);
-  MARK(state->events, core->state.num_events);
-  MARK(state->advances, engine->state.num_advances);
-  MARK(state->next_change, next_change_of(repeats, columns));
-  for (int64_t j = 0; j < repeats->jobs_len; j++) MARK(repeats->jobs[j].step, repeats->jobs[j].ended);
-  for (int64_t k = 0; k < links; k++) MARK(repeats->link_bytes[k], core->link_bytes[k]);
-  for (int64_t k = 0; k < state->ranks; k++) MARK(repeats->oldest[k], engine->ranks[k].oldest);
+  MARK(one->time, engine->state.now);
+  MARK(one->next_change, next_change_of(repeats, columns));
+  FOR_JOBS(repeats, j, part) MARK(repeats->jobs[j].step, repeats->jobs[j].ended);
+  for (int64_t k = 0; k < core->link_busy_cols; k++)
+    if (core->kept->users[k] == part) MARK(repeats->link_bytes[k], core->link_bytes[k]);
+  FOR_RANKS(engine, r, part) MARK(repeats->oldest[r], engine->ranks[r].oldest);
 #undef MARK
 }
 
-static void begin_interval(struct engine *engine, struct core *core, const void *columns, const uint64_t *digest,
-                           int64_t period) {
-  struct repeats_state *state = &engine->repeats->state;
-  memcpy(state->begin, digest, sizeof state->begin);
-  state->away = state->period = period;
-  state->is_whole = state->num_ops = state->num_flows = core->kept->count = 0;
-  core->kept->on = 1;
-  take_marks(engine, core, columns, 1);
+static void set_recorder(struct repeats *repeats, struct core *core, int64_t part) {
+  repeats->state.recorder = core->kept->part = part;
+}
+
+/* What is kept of an interval is of no use: have the room for others. */
+static void drop_interval(struct repeats *repeats, struct core *core) {
+  if (repeats->state.recorder == NONE) return;
+  struct repeated_part *one = &repeats->parts[repeats->state.recorder];
+  one->away = 0;
+  repeats->state.num_ops = one->ops0;
+  repeats->state.num_flows = one->flows0;
+  core->kept->count = one->uses0;
+  set_recorder(repeats, core, NONE);
+}
+
+static void begin_interval(struct engine *engine, struct core *core, const void *columns, int64_t part,
+                           const uint64_t *digest, int64_t period) {
+  struct repeats *repeats = engine->repeats;
+  struct repeats_state *state = &repeats->state;
+  struct repeated_part *one = &repeats->parts[part];
+  bool is_first = true;
+  FOR_PARTS(repeats, p) is_first = is_first && !repeats->parts[p].is_whole;
+  if (is_first)
+    state->num_ops = state->num_flows = state->num_collectives = state->num_messages = core->kept->count = 0;
+  memcpy(one->begin, digest, sizeof one->begin);
+  one->away = period;
+  one->ops0 = state->num_ops;
+  one->flows0 = state->num_flows;
+  one->uses0 = core->kept->count;
+  one->collectives0 = state->num_collectives;
+  one->messages0 = state->num_messages;
+  state->collectives_before = engine->state.num_collective_log;
+  state->messages_before = engine->state.num_kept;
+  set_recorder(repeats, core, part);
+  take_marks(engine, core, columns, part, 1);
+}
+
+/* Keep a part's collectives and messages that were written down. */
+static void keep_rows(struct engine *engine, int64_t part) {
+  struct repeats *repeats = engine->repeats;
+  struct repeats_state *state = &repeats->state;
+  for (int64_t k = state->collectives_before; k < engine->state.num_collective_log; k++) {
+    if (part_of_rank(engine, engine->collective_log[k].rank) != part) continue;
+    RESERVE(repeats, collectives, state->num_collectives + 1);
+    repeats->collectives[state->num_collectives++] = engine->collective_log[k];
+  }
+  for (int64_t k = state->messages_before; k < engine->state.num_kept; k++) {
+    if (repeats->jobs[engine->kept[k].key_high >> 51].part != part) continue;
+    RESERVE(repeats, messages, state->num_messages + 1);
+    repeats->messages[state->num_messages++] = engine->kept[k];
+  }
 }
 
 /* The state at which the interval that is kept should end. */
-static void end_interval(struct engine *engine, struct core *core, const void *columns, const uint64_t *digest) {
-  struct repeats_state *state = &engine->repeats->state;
-  core->kept->on = 0;
-  take_marks(engine, core, columns, -1);
-  bool is_same = memcmp(state->begin, digest, sizeof state->begin) == 0;
-  state->is_whole = is_same && state->next_change == 0 && state->time > 0;
+static void end_interval(struct engine *engine, struct core *core, const void *columns, int64_t part,
+                         const uint64_t *digest) {
+  struct repeats *repeats = engine->repeats;
+  struct repeated_part *one = &repeats->parts[part];
+  take_marks(engine, core, columns, part, -1);
+  one->is_whole = memcmp(one->begin, digest, sizeof one->begin) == 0 && one->next_change == 0 && one->time > 0;
+  if (!one->is_whole) {
+    drop_interval(repeats, core);
+    return;
+  }
+  keep_rows(engine, part);
+  one->ops = repeats->state.num_ops;
+  one->flows = repeats->state.num_flows;
+  one->uses = core->kept->count;
+  one->collectives = repeats->state.num_collectives;
+  one->messages = repeats->state.num_messages;
+  set_recorder(repeats, core, NONE);
 }
 
-/* Whether some job has so many iterations to come that one can be repeated. */
-static bool is_worth_it(const struct engine *engine) {
+/* Whether some job of a part has so many iterations to come that one can be repeated. */
+static bool is_worth_it(const struct engine *engine, int64_t part) {
   const struct repeats *repeats = engine->repeats;
-  for (int64_t j = 0; j < repeats->jobs_len; j++)
-    if (engine->jobs[j].iterations - repeats->jobs[j].ended > 3) return true;
+  FOR_JOBS(repeats, j, part) if (engine->jobs[j].iterations - repeats->jobs[j].ended > 3) return true;
   return false;
 }
 
 /* -- and repeated --------------------------------------------------------------------------------------------------------- */
 
-/* Whether nothing else comes before the interval would have ended again. */
-static bool may_repeat(const struct engine *engine, const void *columns, int64_t until) {
+/* Whether a job's end, of which somebody is told who may have others begin, may come up to `time`. */
+static bool may_end(const struct engine *engine, int64_t job, int64_t time) {
+  const struct repeated_job *one = &engine->repeats->jobs[job];
+  const struct repeated_part *part = &engine->repeats->parts[one->part];
+  int64_t left = engine->jobs[job].iterations - 1 - engine->ranks[engine->jobs[job].rank0].iteration;
+  if (!engine->jobs[job].directed) return false;
+  /* Undisturbed, a part that sleeps goes on like this; and nobody is disturbed before the first end of all. */
+  if (part->asleep > 0 && one->step > 0) return left / one->step <= (time - part->asleep + part->time) / part->time;
+  return one->least == 0 || left <= (time - engine->state.now) / one->least;
+}
+
+/* Whether nothing else comes before a part's interval would have ended again. */
+static bool may_repeat(const struct engine *engine, const void *columns, int64_t part, int64_t until) {
   const struct repeats *repeats = engine->repeats;
-  int64_t length = repeats->state.time, now = engine->state.now;
-  if (length > until - now || length >= time_of_change(repeats, columns) - now) return false;
-  for (int64_t r = 0; r < repeats->state.ranks; r++) {
+  int64_t length = repeats->parts[part].time, now = engine->state.now;
+  if (!repeats->parts[part].is_whole || length > until - now || length >= time_of_change(repeats, columns) - now)
+    return false;
+  FOR_RANKS(engine, r, part) {
     const struct rank *rank = &engine->ranks[r];
     int64_t step = repeats->jobs[rank->job].step;
     /* A rank that has begun its last iteration finds no other: nothing was as it is then. */
     if (step > 0 && rank->iteration + 1 + step >= engine->jobs[rank->job].iterations) return false;
   }
+  for (int64_t k = 0; k < repeats->state.num_running; k++) {
+    int64_t j = repeats->running[k];
+    if (repeats->jobs[j].part != part && may_end(engine, j, now + length)) return false;
+  }
   return true;
 }
 
-static void repeat_operations(struct engine *engine) {
+static void repeat_operations(struct engine *engine, const struct repeated_part *part) {
   struct repeats *repeats = engine->repeats;
-  for (int64_t k = 0; k < repeats->state.num_ops; k++) {
+  for (int64_t k = part->ops0; k < part->ops; k++) {
     struct ended_operation *row = &repeats->ops[k];
-    row->start += repeats->state.time;
-    row->end += repeats->state.time;
+    row->start += part->time;
+    row->end += part->time;
     row->iteration += (int32_t)repeats->jobs[engine->ranks[row->rank].job].step;
     log_row(engine, *row);
   }
 }
 
-static void repeat_flows(struct engine *engine) {
+static void repeat_flows(struct engine *engine, struct core *core, const struct repeated_part *part) {
   struct repeats *repeats = engine->repeats;
-  for (int64_t k = 0; k < repeats->state.num_flows; k++) {
+  for (int64_t k = part->flows0; k < part->flows; k++) {
     struct repeated_flow *one = &repeats->flows[k];
     one->key_high += repeats->jobs[one->key_high >> 51].step << 31;
-    one->time += repeats->state.time;
+    one->time += part->time;
     fold_flow(&engine->state, one->key_high, one->key_low, one->time);
     if (one->pair != NONE) count_arrival(engine, one->pair, one->bytes, one->time, one->took, one->bin);
   }
+  core->state.num_started += part->flows - part->flows0;
+  core->state.num_completed += part->flows - part->flows0;
+  core->state.num_events += part->flows - part->flows0;
 }
 
 /* Collectives and messages that were written down. */
-static void repeat_rows(struct engine *engine) {
+static void repeat_rows(struct engine *engine, const struct repeated_part *part) {
   struct repeats *repeats = engine->repeats;
   struct engine_state *state = &engine->state;
-  int64_t length = repeats->state.time;
-  state->serial += repeats->state.num_collectives;
-  RESERVE(engine, collective_log, state->num_collective_log + repeats->state.num_collectives);
-  for (int64_t k = 0; k < repeats->state.num_collectives; k++) {
-    struct ended_collective row = engine->collective_log[state->num_collective_log - repeats->state.num_collectives];
-    row.start += length;
-    row.ready += length;
-    row.end += length;
-    row.iteration += (int32_t)repeats->jobs[engine->ranks[row.rank].job].step;
-    engine->collective_log[state->num_collective_log++] = row;
+  RESERVE(engine, collective_log, state->num_collective_log + part->collectives - part->collectives0);
+  for (int64_t k = part->collectives0; k < part->collectives; k++) {
+    struct ended_collective *row = &repeats->collectives[k];
+    row->start += part->time;
+    row->ready += part->time;
+    row->end += part->time;
+    row->iteration += (int32_t)repeats->jobs[engine->ranks[row->rank].job].step;
+    engine->collective_log[state->num_collective_log++] = *row;
   }
-  RESERVE(engine, kept, state->num_kept + repeats->state.num_messages);
-  for (int64_t k = 0; k < repeats->state.num_messages; k++) {
-    struct kept_message row = engine->kept[state->num_kept - repeats->state.num_messages];
-    row.key_high += repeats->jobs[row.key_high >> 51].step << 31;
-    row.start += length;
-    row.end += length;
-    engine->kept[state->num_kept++] = row;
+  RESERVE(engine, kept, state->num_kept + part->messages - part->messages0);
+  for (int64_t k = part->messages0; k < part->messages; k++) {
+    struct kept_message *row = &repeats->messages[k];
+    row->key_high += repeats->jobs[row->key_high >> 51].step << 31;
+    row->start += part->time;
+    row->end += part->time;
+    engine->kept[state->num_kept++] = *row;
   }
 }
 
-static void repeat_uses(const struct repeats *repeats, struct core *core, void *columns) {
+static void repeat_uses(const struct repeats *repeats, struct core *core, void *columns, int64_t number) {
+  const struct repeated_part *part = &repeats->parts[number];
   struct link_uses *kept = core->kept;
-  if (repeats->state.num_flows == 0) return; /* links may be many */
-  for (int64_t k = 0; k < kept->count; k++) {
+  if (part->flows == part->flows0) return; /* links may be many */
+  for (int64_t k = part->uses0; k < part->uses; k++) {
     struct link_use *use = &kept->uses[k];
-    use->start += repeats->state.time;
-    use->end += repeats->state.time;
+    use->start += part->time;
+    use->end += part->time;
+    /* While another part's are kept, these are none of them. */
     if (repeats->state.network == FAIR_LINKS)
       add_share(core, use->link, use->start, use->end, use->part);
     else if (repeats->state.network == LINKS_IN_TURN)
@@ -351,14 +517,15 @@ static void repeat_uses(const struct repeats *repeats, struct core *core, void *
     else
       add_whole_bins(core, columns, use->link, use->start, use->end - use->start);
   }
-  for (int64_t k = 0; k < core->link_busy_cols; k++) core->link_bytes[k] += repeats->link_bytes[k];
+  for (int64_t k = 0; k < core->link_busy_cols; k++)
+    if (kept->users[k] == number) core->link_bytes[k] += repeats->link_bytes[k];
 }
 
 /* Ranks are as many iterations on. */
-static void move_ranks(struct engine *engine) {
+static void move_ranks(struct engine *engine, int64_t part) {
   struct repeats *repeats = engine->repeats;
-  int64_t length = repeats->state.time;
-  for (int64_t r = 0; r < repeats->state.ranks; r++) {
+  int64_t length = repeats->parts[part].time;
+  FOR_RANKS(engine, r, part) {
     struct rank *rank = &engine->ranks[r];
     const struct program *program = &engine->programs[rank->program];
     const struct job *job = &engine->jobs[rank->job];
@@ -379,73 +546,149 @@ static void move_ranks(struct engine *engine) {
   for (int64_t c = 0; c < engine->channels_len; c++)
     for (int64_t at = engine->channels[c].head; at != NONE; at = engine->messages[at].next) {
       struct message *one = &engine->messages[at];
-      int64_t step = repeats->jobs[engine->ranks[one->send_rank != NONE ? one->send_rank : one->recv_rank].job].step;
-      one->send_iteration += (int32_t)step;
-      one->recv_iteration += (int32_t)step;
+      const struct repeated_job *job = job_of(engine, one);
+      if (job->part != part) break;
+      one->send_iteration += (int32_t)job->step;
+      one->recv_iteration += (int32_t)job->step;
     }
   for (int64_t k = 0; k < engine->groups_len; k++)
-    if (repeats->group_jobs[k] != NONE)
+    if (part_of_group(engine, k) == part)
       engine->groups[k].iteration += (int32_t)repeats->jobs[repeats->group_jobs[k]].step;
 }
 
-/* All that happened in the interval happens again, and time goes on to its end. */
-static void repeat_interval(struct engine *engine, struct core *core, void *columns) {
+/* All that happened in an interval has happened again. */
+static void repeat_interval(struct engine *engine, struct core *core, void *columns, int64_t part) {
   struct repeats *repeats = engine->repeats;
-  struct engine_state *state = &engine->state;
-  int64_t length = repeats->state.time;
-  repeat_operations(engine);
-  repeat_flows(engine);
-  repeat_rows(engine);
-  repeat_uses(repeats, core, columns);
-  move_ranks(engine);
-  for (int64_t k = 0; k < state->num_agenda; k++) {
-    engine->agenda[k].time += length;
-    engine->agenda[k].cause += length;
-  }
+  struct repeated_part *one = &repeats->parts[part];
+  repeat_operations(engine, one);
+  repeat_flows(engine, core, one);
+  repeat_rows(engine, one);
+  repeat_uses(repeats, core, columns, part);
+  move_ranks(engine, part);
   for (int64_t k = 0; k < engine->free_at_len; k++)
-    if (engine->free_at[k] > state->now) engine->free_at[k] += length;
-  for (int64_t j = 0; j < repeats->jobs_len; j++) {
+    if (core->kept->users[core->link_busy_cols + k] == part && engine->free_at[k] > one->asleep - one->time)
+      engine->free_at[k] += one->time;
+  FOR_JOBS(repeats, j, part) {
     repeats->jobs[j].ended += repeats->jobs[j].step;
     repeats->jobs[j].taken += repeats->jobs[j].step;
   }
-  state->now += length;
-  state->granted += length;
-  state->num_advances += repeats->state.advances;
-  core->state.instant += length;
-  core->state.grant += length;
-  core->state.num_started += repeats->state.started;
-  core->state.num_completed += repeats->state.completed;
-  core->state.num_events += repeats->state.events;
-  repeats->state.taken++;
 }
 
-/* After an iteration ended on all ranks of a job, once nothing is under way on the network: keep the interval that
- * begins here if it is to be repeated, or repeat it; whether others are to have a word. */
-static bool repeat(struct engine *engine, struct core *core, void *columns, int64_t until) {
+/* What of a heap's events is a part's is held, times from now on; the others stay. */
+static int64_t hold_events(struct engine *engine, struct due *heap, int64_t count, int64_t part) {
+  struct repeats *repeats = engine->repeats;
+  int64_t now = engine->state.now, kept = 0;
+  for (int64_t k = 0; k < count; k++) {
+    struct due one = heap[k];
+    if (one.b == WAKE || part_of_rank(engine, one.a) != part) {
+      sift_due(heap, kept++, one); /* never ahead of where it was */
+      continue;
+    }
+    one.time -= now;
+    one.cause -= now;
+    RESERVE(repeats, held, repeats->state.num_held + 1);
+    repeats->held[repeats->state.num_held++] = one;
+  }
+  return kept;
+}
+
+/* A part has nothing to do until its interval has ended once more. */
+static void sleep_on(struct engine *engine, int64_t part) {
+  struct repeated_part *one = &engine->repeats->parts[part];
+  one->asleep = engine->state.now + one->time;
+  PUSH_DUE(engine, agenda, one->asleep, part, WAKE, engine->state.now, (int32_t)part, WAKE);
+}
+
+static void fall_asleep(struct engine *engine, int64_t part) {
+  struct engine_state *state = &engine->state;
+  state->num_agenda = hold_events(engine, engine->agenda, state->num_agenda, part);
+  int64_t kept = 0;
+  for (int64_t k = 0; k < state->num_touched; k++)
+    if (part_of_rank(engine, engine->touched[k].a) != part) sift_due(engine->touched, kept++, engine->touched[k]);
+  state->num_touched = kept;
+  FOR_RANKS(engine, r, part) if (engine->ranks[r].cause_round > state->round) engine->ranks[r].cause_round = NEVER;
+  sleep_on(engine, part);
+}
+
+/* It goes on as it was before, only later. */
+static void wake_up(struct engine *engine, int64_t part) {
+  struct repeats *repeats = engine->repeats;
+  struct engine_state *state = &engine->state;
+  int64_t kept = 0;
+  repeats->parts[part].asleep = repeats->parts[part].is_whole = repeats->parts[part].due = 0;
+  for (int64_t k = 0; k < repeats->state.num_held; k++) {
+    struct due one = repeats->held[k];
+    if (part_of_rank(engine, one.a) != part) {
+      repeats->held[kept++] = one;
+      continue;
+    }
+    PUSH_DUE(engine, agenda, state->now + one.time, one.high, one.low, state->now + one.cause, one.a, one.b);
+  }
+  repeats->state.num_held = kept;
+  FOR_RANKS(engine, r, part) {
+    struct rank *rank = &engine->ranks[r];
+    if (rank->cause_round == NEVER) rank->cause_round = state->round + 1;
+    if (rank->touched) PUSH_DUE(engine, touched, state->round + 1, r, 0, 0, (int32_t)r, 0);
+  }
+}
+
+/* Look at the state of a part, which is quiet. */
+static void look_at(struct engine *engine, struct core *core, void *columns, int64_t part, int64_t until) {
+  struct repeats *repeats = engine->repeats;
+  struct repeated_part *one = &repeats->parts[part];
+  if (!is_worth_it(engine, part)) {
+    if (repeats->state.recorder == part) drop_interval(repeats, core);
+    return;
+  }
+  uint64_t digest[2] = {0, 0};
+  digest_state(engine, core, columns, part, digest);
+  if (one->away > 0 && --one->away == 0) end_interval(engine, core, columns, part, digest);
+  if (one->is_whole) one->is_whole = may_repeat(engine, columns, part, until);
+  if (one->is_whole) fall_asleep(engine, part);
+  struct seen_state *seen = &repeats->seen[MOST_SEEN * part];
+  for (int64_t back = 1; !one->is_whole && back <= least(one->num_seen, MOST_SEEN); back++)
+    if (repeats->state.recorder == NONE && !repeats->state.is_full &&
+        memcmp(seen[(one->num_seen - back) % MOST_SEEN].digest, digest, sizeof digest) == 0)
+      begin_interval(engine, core, columns, part, digest, back);
+  memcpy(seen[one->num_seen++ % MOST_SEEN].digest, digest, sizeof digest);
+}
+
+/* After an iteration ended on all ranks of a job, or a part has slept, and before anything starts: have parts repeat
+ * what they do, or go on. */
+static void repeat(struct engine *engine, struct core *core, void *columns, int64_t until) {
   struct repeats *repeats = engine->repeats;
   struct repeats_state *state = &repeats->state;
-  if (state->away > 0 && state->num_ops + state->num_flows + core->kept->count > MOST_KEPT) {
-    forget_repeats(engine, core);
-    engine->repeats = NULL;
-    return false;
+  if (state->recorder != NONE && state->num_ops + state->num_flows + core->kept->count > MOST_KEPT) {
+    drop_interval(repeats, core);
+    state->is_full = 1;
   }
-  if (!state->due || !is_quiet(engine, core, columns)) return false;
-  count_ended(engine);
+  if (!state->due || !is_between_rounds(engine)) return;
   state->due = 0;
-  if (!is_worth_it(engine)) return false;
-  uint64_t digest[2] = {0, 0};
-  digest_state(engine, columns, digest);
-  if (state->away > 0 && --state->away == 0) end_interval(engine, core, columns, digest);
-  if (state->is_whole && memcmp(state->begin, digest, sizeof digest) == 0) {
-    int64_t each = 1 + state->num_ops + state->num_flows + core->kept->count, left = SOME;
-    for (; left > 0 && may_repeat(engine, columns, until); left -= each) repeat_interval(engine, core, columns);
-    state->due = left <= 0;
-    return left <= 0;
+  if (state->ended) count_ended(engine);
+  if (state->stale) {
+    drop_interval(repeats, core);
+    FOR_PARTS(repeats, p) repeats->parts[p].is_whole = repeats->parts[p].num_seen = 0;
   }
-  for (int64_t back = 1; state->away == 0 && back <= least(state->num_seen, MOST_SEEN); back++)
-    if (memcmp(repeats->seen[(state->num_seen - back) % MOST_SEEN].digest, digest, sizeof digest) == 0)
-      begin_interval(engine, core, columns, digest, back);
-  RESERVE(repeats, seen, MOST_SEEN);
-  memcpy(repeats->seen[state->num_seen++ % MOST_SEEN].digest, digest, sizeof digest);
-  return false;
+  FOR_PARTS(repeats, p) {
+    if (repeats->parts[p].asleep == 0 || repeats->parts[p].asleep > engine->state.now) continue;
+    repeat_interval(engine, core, columns, p);
+    if (may_repeat(engine, columns, p, until))
+      sleep_on(engine, p);
+    else
+      wake_up(engine, p);
+  }
+  if (!state->stale || find_parts(engine, core, columns))
+    FOR_PARTS(repeats, p) {
+      struct repeated_part *one = &repeats->parts[p];
+      if (!one->due) continue;
+      one->due = !is_quiet(engine, core, columns, p);
+      if (one->due)
+        state->due = 1;
+      else
+        look_at(engine, core, columns, p, until);
+    }
+  engine->state.since = NEVER;
+  FOR_PARTS(repeats, p)
+    if (repeats->parts[p].asleep > 0)
+      engine->state.since = least(engine->state.since, repeats->parts[p].asleep - repeats->parts[p].time);
 }

@@ -226,8 +226,9 @@ struct link_use {
 };
 
 struct link_uses {
-  int64_t on; /* 1: they are kept */
+  int64_t part; /* whose are kept; NONE */
   int64_t count;
+  GROWN(int32_t, users); /* the part that uses each link, then each memory; NONE */
   GROWN(struct link_use, uses);
 };
 
@@ -1285,6 +1286,7 @@ struct engine_state {
   int64_t num_advances; /* how often the network was asked */
   int64_t start_at; /* when the rank that is next may begin an iteration, of a directed job; NONE: to be asked */
   int64_t keeps_messages, num_kept;
+  int64_t since; /* since when what ended may not be logged yet, as it is repeated (engine_repeats.c); NEVER */
   int64_t hold; /* an instant at which others have a word before anything starts; NONE */
   int64_t num_told;
   int64_t free_ticket, tickets_used;
@@ -1329,7 +1331,7 @@ struct job {
   int32_t ranks, iterations;
   int32_t rendezvous; /* whether a RECV asks for its message */
   int32_t open; /* so many iterations may be under way on a rank */
-  int32_t directed; /* whether somebody is asked before each iteration of a rank, and told after its last */
+  int32_t directed; /* 1: somebody is told after a rank's last iteration; 2: and asked before each */
   int32_t watched; /* whether somebody is told when an iteration of a rank ends */
 };
 
@@ -1576,32 +1578,47 @@ struct traffic {
 };
 
 /* Networks of which intervals are repeated: what their state is while nothing is under way. */
+enum { WAKE = -2 }; /* in `due.b`: a part has slept */
 enum repeated_network { STATELESS = 1, LINKS_IN_TURN = 2, FAIR_LINKS = 3 };
 
-/* An interval between two states that are the same but for times and iteration numbers. */
+/* What repeats: engine_repeats.c. */
 struct repeats_state {
   int64_t network;
   int64_t ranks; /* in use */
-  int64_t due; /* 1: since it was looked at last, an iteration of a job ended on all its ranks */
-  int64_t num_seen;
-  int64_t away; /* states to come up to the end of the interval that is kept; 0: none is kept now */
-  int64_t is_whole; /* 1: there is an interval to repeat, which began in the state `begin` */
-  int64_t period; /* states of it */
-  int64_t time; /* when it began; then, how long it is */
-  int64_t num_ops, num_flows, num_collectives, num_messages;
-  int64_t started, completed, events, advances; /* before it; then, of it */
-  int64_t next_change; /* before it */
-  int64_t taken; /* intervals */
-  uint64_t begin[2];
+  int64_t due; /* 1: a part may be in a state to look at */
+  int64_t ended; /* 1: an iteration of a job ended on all its ranks */
+  int64_t stale; /* 1: parts are to be found anew, and nothing from before is of use */
+  int64_t is_full; /* 1: no other interval is kept */
+  int64_t recorder; /* the part of which an interval is kept now; NONE */
+  int64_t num_running, num_claims, num_held;
+  int64_t num_ops, num_flows, num_collectives, num_messages; /* of all intervals */
+  int64_t collectives_before, messages_before; /* the interval that is kept now */
 };
 
 struct seen_state {
   uint64_t digest[2];
 };
 
+/* Jobs that share something, and an interval between two of their states that are the same but for times and iteration
+ * numbers: where its rows begin and end. */
+struct repeated_part {
+  int64_t due; /* 1: its state is to be looked at */
+  int64_t asleep; /* until when; 0: it is awake */
+  int64_t num_seen;
+  int64_t away; /* states to come up to the end of the interval that is kept; 0: none is kept now */
+  int64_t is_whole; /* 1: an interval, which began in the state `begin`, has ended in it, and is being repeated */
+  int64_t time; /* when it began; then, how long it is */
+  int64_t next_change; /* before it; then, of it */
+  int64_t ops0, ops, flows0, flows, uses0, uses, collectives0, collectives, messages0, messages;
+  uint64_t begin[2];
+};
+
 struct repeated_job {
+  int64_t part; /* one of the jobs that it shares something with; NONE: it doesn't run */
   int64_t ended; /* iterations that ended on all ranks */
   int64_t behind; /* ranks that ended no more */
+  int64_t under_way; /* groups of flows, and collectives */
+  int64_t least; /* what an iteration takes at least */
   int64_t step; /* iterations before the interval; then, of it */
   int64_t taken; /* iterations */
 };
@@ -1612,14 +1629,25 @@ struct repeated_flow {
   int32_t pair, bin; /* pair: NONE for a mark */
 };
 
-/* What repeats: engine_repeats.c. */
+/* A job has flows of a binding. */
+struct claim {
+  int32_t binding, job;
+};
+
 struct repeats {
   struct repeats_state state;
   COLUMN(struct repeated_job, jobs);
-  GROWN(struct seen_state, seen); /* a ring */
+  GROWN(struct repeated_part, parts); /* by job */
+  GROWN(struct seen_state, seen); /* a ring of each part */
+  GROWN(int32_t, running); /* jobs */
+  GROWN(struct claim, claims);
+  GROWN(int8_t, claimed); /* by binding */
+  GROWN(struct due, held); /* of what sleeps, times from then on */
   GROWN(struct ended_operation, ops);
   GROWN(struct repeated_flow, flows);
-  GROWN(int64_t, link_bytes); /* before the interval; then, of it */
+  GROWN(struct ended_collective, collectives);
+  GROWN(struct kept_message, messages);
+  GROWN(int64_t, link_bytes); /* before the interval of who uses it; then, of it */
   GROWN(int32_t, oldest); /* of each rank, the same */
   GROWN(int32_t, group_jobs); /* of each of `groups` */
 };
@@ -1770,7 +1798,8 @@ EXPORT void write_ranks(struct engine *engine, int64_t job, int64_t program0, in
                         int64_t paced);
 EXPORT void write_ports(struct engine *engine, struct table_columns *source, struct meetings *found, int64_t rank0,
                         int64_t channel0, int64_t rendezvous, int64_t *counts);
-EXPORT int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows, int64_t all);
+EXPORT int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_operation *rows,
+                               int64_t settled);
 
 /* -- prepared.c: many runs that begin in one state ------------------------------------------------------------------ */
 

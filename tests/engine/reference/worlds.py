@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.context import Context
+from cosim.engine.directing import Director
 from cosim.engine.records import JobInfo, MemoryNodes, Records, Slowdown
 from cosim.errors import CosimError
 from cosim.fabric.changes import LinkChange, LinkChanges
@@ -78,9 +79,9 @@ def world(seed: int) -> World:
     if draw.random() < 0.4:
         changes = sorted(_changes(draw, topology))
         topology = replace(topology, changes=LinkChanges(changes, draw.choice((0, 1000, PS_PER_US))))
-    jobs = tuple(_job(draw, topology, number) for number in range(draw.choice((1, 1, 2, 3))))
+    jobs = tuple(job(draw, topology, number) for number in range(draw.choice((1, 1, 2, 3))))
     release = draw.choice(("network", "network", "engine"))
-    return World(topology, jobs, _collectives(draw), draw.choice(NETWORKS), release)
+    return World(topology, jobs, collectives(draw), draw.choice(NETWORKS), release)
 
 
 def _fabric(draw: random.Random) -> Topology:
@@ -117,7 +118,7 @@ def _changes(draw: random.Random, topology: Topology) -> Iterator[LinkChange]:
             time += 1
 
 
-def _collectives(draw: random.Random) -> CollectiveConfig:
+def collectives(draw: random.Random) -> CollectiveConfig:
     settings: dict[str, Any] = {
         "all_reduce": draw.choice(ALGORITHMS),
         "all_gather": draw.choice(ALGORITHMS),
@@ -132,7 +133,7 @@ def _collectives(draw: random.Random) -> CollectiveConfig:
     return CollectiveConfig.model_validate(settings)
 
 
-def _job(draw: random.Random, topology: Topology, number: int) -> JobInfo:
+def job(draw: random.Random, topology: Topology, number: int) -> JobInfo:
     size = draw.choice((2, 4, 8))
     steps = Steps(draw, size, overlaps=draw.random() < 0.3)
     for step in range(draw.randint(1, 7)):
@@ -226,8 +227,8 @@ class Steps:
                 self._add(other, f"recv {step}", OpKind.RECV, NO_STREAM, True, **chained)
 
 
-def by_kernel(one: World) -> Records:
-    """What the kernel says."""
+def by_kernel(one: World, director: Director | None = None) -> Records:
+    """What the kernel says; jobs begin as somebody directs them, if any."""
     from cosim.engine.replay import replay
     from cosim.network.aware import CongestionAwareNetwork
     from cosim.network.fair_share import FairShareNetwork
@@ -235,7 +236,8 @@ def by_kernel(one: World) -> Records:
 
     networks = CongestionAwareNetwork, FairShareNetwork, CongestionUnawareNetwork
     network = next(made for made in networks if made.name == one.network)()
-    return replay(one.topology, network, one.jobs, Planner(one.collectives), release=one.release)
+    planner = Planner(one.collectives)
+    return replay(one.topology, network, one.jobs, planner, release=one.release, director=director)
 
 
 def by_reference(one: World) -> Records:

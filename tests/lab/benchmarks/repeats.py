@@ -15,12 +15,19 @@ import cosim
 from cosim.engine.replay import Replay
 from cosim.experiment.simulate import Run
 
-ROWS = (("quickstart", 300), ("nemotron-nano", 100), ("hierarchical", 1000), ("synthetic", 300))
+ROWS = (
+    ("quickstart", 300),
+    ("nemotron-nano", 100),
+    ("hierarchical", 1000),
+    ("synthetic", 300),
+    ("cluster-queue", 1000),
+)
 
 
 def repeated(name: str, iterations: int) -> Run:
-    """The scenario, of so many iterations."""
-    return cosim.run(f"scenarios/{name}.yaml", {"jobs[0].iterations": iterations})
+    """The scenario, of so many iterations of each job."""
+    jobs = 2 if name == "cluster-queue" else 1
+    return cosim.run(f"scenarios/{name}.yaml", {f"jobs[{job}].iterations": iterations for job in range(jobs)})
 
 
 def simulated(name: str, iterations: int) -> Run:
