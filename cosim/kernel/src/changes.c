@@ -28,8 +28,12 @@ static int64_t end_change(const struct change_list *list) {
   return list->state.next == list->changes_len && list->state.more ? MORE_CHANGES : DONE;
 }
 
+/* The path that is taken now where another one is. */
+static inline int64_t path_now(const struct core *core, int64_t path) {
+  return core->path_now_len > 0 ? core->path_now[path] : path;
+}
+
 /* Where the links of a row are now. */
 static inline int64_t path_of(const struct core *core, int64_t handle, int64_t row) {
-  int64_t path = core->store->groups[handle].path + row;
-  return core->path_now_len > 0 ? core->path_now[path] : path;
+  return path_now(core, core->store->groups[handle].path + row);
 }

@@ -62,14 +62,12 @@ static void use(struct repeats *repeats, int32_t *user, int64_t job) {
 }
 
 /* A job uses the links of its flows. */
-static void use_links(const struct engine *engine, const struct core *core, const struct fluid *fluid,
-                      const struct claim *claim) {
+static void use_links(const struct engine *engine, const struct core *core, const struct claim *claim) {
   const struct binding *bound = &engine->bindings[claim->binding];
   const struct flow_block *last = &engine->blocks[bound->block + bound->blocks - 1];
   int64_t first = bound->path + core->store->tables[bound->table].row;
   for (int64_t at = first; at < first + last->row + last->rows; at++) {
-    int64_t path = at;
-    if (fluid != NULL && fluid->path_now_len > 0) path = fluid->path_now[path];
+    int64_t path = path_now(core, at);
     for (int64_t k = core->path_ptr[path]; k < core->path_ptr[path + 1]; k++)
       use(engine->repeats, &core->kept->users[core->path_link[k]], claim->job);
   }
@@ -100,10 +98,9 @@ static int64_t least_time(const struct engine *engine, const struct rank *rank) 
 }
 
 /* Find out who has to do with whom; whether that is known of all. */
-static bool find_parts(struct engine *engine, struct core *core, const void *columns) {
+static bool find_parts(struct engine *engine, struct core *core) {
   struct repeats *repeats = engine->repeats;
   struct repeats_state *state = &repeats->state;
-  const struct fluid *fluid = state->network == FAIR_LINKS ? columns : NULL;
   FOR_PARTS(repeats, p) if (repeats->parts[p].asleep > 0) return false;
   RESERVE(repeats, running, repeats->jobs_len);
   RESERVE(repeats, parts, repeats->jobs_len);
@@ -129,7 +126,7 @@ static bool find_parts(struct engine *engine, struct core *core, const void *col
     struct claim claim = repeats->claims[k];
     if (repeats->jobs[claim.job].part == NONE) continue; /* it is over */
     repeats->claims[state->num_claims++] = claim;
-    use_links(engine, core, fluid, &claim);
+    use_links(engine, core, &claim);
   }
   for (int64_t k = 0; k < state->num_running; k++) {
     int64_t j = repeats->running[k], first = engine->jobs[j].rank0;
@@ -677,7 +674,7 @@ static void repeat(struct engine *engine, struct core *core, void *columns, int6
     else
       wake_up(engine, p);
   }
-  if (!state->stale || find_parts(engine, core, columns))
+  if (!state->stale || find_parts(engine, core))
     FOR_PARTS(repeats, p) {
       struct repeated_part *one = &repeats->parts[p];
       if (!one->due) continue;
