@@ -28,7 +28,7 @@ from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
-from cosim.fabric.ways import MOST_IN_VAIN
+from cosim.fabric.detours import MOST_IN_VAIN
 from cosim.network.compiled import CompiledNetwork
 from cosim.network.flows import I64
 from cosim.network.simulator import NetworkSimulator

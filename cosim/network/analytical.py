@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.fabric.ways import ChangeList
+from cosim.fabric.detours import ChangeList
 from cosim.kernel import Columns, kernel, record
 from cosim.network.compiled import CompiledNetwork, LinkNumber
 from cosim.network.core import DrainHeap
@@ -93,7 +93,7 @@ class AnalyticalNetwork(CompiledNetwork):
         del so_far
         legs = self._legs
         legs.lanes["avoided"] = 0
-        legs.lanes["avoided"][list(self._ways.dead)] = 1
+        legs.lanes["avoided"][list(self._paths.dead)] = 1
         kernel.move_messages(self.core, legs)
 
     def _copy_model(self) -> dict[str, Any]:

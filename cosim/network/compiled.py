@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cosim import units
 from cosim.errors import CausalityError, NetworkError, SimulationError
 from cosim.fabric.changes import LinkChange, RouteChange
-from cosim.fabric.ways import ChangeList, ChangeTable, Ways
+from cosim.fabric.detours import ChangeList, ChangeTable, RowPaths
 from cosim.kernel import Columns, kernel
 from cosim.network.core import Core, DrainHeap, Reported, make_calendar
 from cosim.network.flows import F64, I32, I64, Completions, FlowBatch, FlowGroup, FlowTable
@@ -111,7 +111,7 @@ class CompiledNetwork(NetworkSimulator):
         # again.
         self._bindings: dict[tuple[int, bytes, int, int], int] = {}
         self._changes = ChangeTable(topology.changes)
-        self._ways = Ways(topology, self.core)
+        self._paths = RowPaths(topology, self.core)
         self._balancing: Balancing | None = None
         if self._balancer is not None and self._balancer.chooses:
             from cosim.network.balancing.session import Balancing
@@ -199,7 +199,7 @@ class CompiledNetwork(NetworkSimulator):
         dead = self._changes.dead(int(at_hand.state["next"][0]) - 1)
         if self._balancing is not None:
             self._balancing.avoid(dead)
-        self._reroute(self._ways.avoid(dead))
+        self._reroute(self._paths.avoid(dead))
         if at_hand.state["next"][0] == len(at_hand.changes):
             self._changes.fill(at_hand)
 
@@ -255,7 +255,7 @@ class CompiledNetwork(NetworkSimulator):
 
     def add_paths(self, job: int, src: I32, dst: I32, channel: I32) -> int:
         """Find the paths of rows; where the first one's is."""
-        first = self._ways.bind(src, dst, channel)
+        first = self._paths.bind(src, dst, channel)
         self._bind_model(first, job, src, dst, channel)
         return first
 
@@ -378,7 +378,7 @@ class CompiledNetwork(NetworkSimulator):
             link_bytes=np.zeros(links, np.int64),
             link_busy=np.zeros((2, links), np.int64),
         )
-        ahead = {"core": core, "_ways": self._ways.copy(core), **self._copy_model()}
+        ahead = {"core": core, "_paths": self._paths.copy(core), **self._copy_model()}
         # The network's attributes are the copy's while the loop runs, and put back even where it fails.
         kept = {name: getattr(self, name) for name in ahead}
         vars(self).update(ahead)

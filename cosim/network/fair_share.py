@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from cosim.context import Context
 from cosim.errors import InputError, NetworkError
-from cosim.fabric.ways import ChangeList
+from cosim.fabric.detours import ChangeList
 from cosim.kernel import Columns, kernel, record
 from cosim.network.balancing.contract import Balancer
 from cosim.network.balancing.named import BalancerName, balancer_field, check_balancer

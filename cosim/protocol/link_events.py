@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.errors import FeatureError
 from cosim.fabric.changes import LinkChange, LinkChanges, RouteChange
-from cosim.fabric.ways import ways_round
+from cosim.fabric.detours import find_detours
 from cosim.network.flows import I32, I64
 from cosim.protocol.flat_flows import array
 from cosim.protocol.refusal import Refusal
@@ -100,7 +100,7 @@ class DetourTable:
     def _add_round(
         self, message: pb.Paths, number: int, dead: tuple[int, ...], ends: I32, ptr: I64, links: I32
     ) -> None:
-        hit, found, way = ways_round(self._topology, dead, ends, ptr[:-1], ptr[1:], links)
+        hit, found, way = find_detours(self._topology, dead, ends, ptr[:-1], ptr[1:], links)
         begin = message.end[-1] if message.end else 0
         for field, column in zip((message.src, message.dst, message.channel), ends, strict=True):
             field.extend(column[hit].tolist())

@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
 from cosim.fabric.changes import LinkChange, RouteChange
-from cosim.fabric.ways import ChangeList, ChangeTable
+from cosim.fabric.detours import ChangeList, ChangeTable
 from cosim.kernel import kernel
 from cosim.kernel.columns import longer
 from cosim.network.balancing.contract import Balancer
@@ -206,7 +206,7 @@ class CongestionNetwork(CompiledNetwork):
             if self._balancing is not None:
                 self._balancing.bind(len(self._numbers), numbers, job, src, dst, channel)
                 self._number_choices(old, self._balancing.num_paths(old))
-        if self._ways.dead and self._balancing is None:
+        if self._paths.dead and self._balancing is None:
             self._follow_routes()
 
     def _add_conns(self, first: int, numbers: I32, old: int, ends: NDArray[Any]) -> None:
@@ -268,7 +268,7 @@ class CongestionNetwork(CompiledNetwork):
     def _follow_routes(self) -> None:
         """Have connections go where routes go now."""
         goal, core = self._own.copy(), self.core
-        rows = self._ways.moved()
+        rows = self._paths.moved()
         conn, row = np.unique(self._fluid.channel_of[rows], return_index=True)
         for one, place in zip(conn.tolist(), core.path_now[rows[row]].tolist(), strict=True):
             key = one, place

@@ -165,7 +165,7 @@ class DeviceNetwork(CompiledNetwork):
     def _bind_model(self, first: int, job: int, src: I32, dst: I32, channel: I32) -> None:
         rows, device = first + len(src), self._device
         numbers = self._numbers.number(job, src, dst, channel)
-        back = self._ways.append(*self._ways_back(first, src, dst, channel))
+        back = self._paths.append(*self._return_paths(first, src, dst, channel))
         used = back + len(src) + 1
         device.lengthen("path_back", used)[first:rows] = np.arange(back, back + len(src))
         of_block = channel >= kernel.DEVICE_BLOCK
@@ -177,7 +177,7 @@ class DeviceNetwork(CompiledNetwork):
         channels = device.lengthen("channels", len(self._numbers))
         channels["first"][old:] = channels["last"][old:] = kernel.NONE
 
-    def _ways_back(self, first: int, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
+    def _return_paths(self, first: int, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """Paths of answers: as their requests came, where every link has one in the other direction."""
         if self._reverse is None:
             return self._topology.paths(dst, src, channel)

@@ -87,10 +87,10 @@ class ChangeTable:
         return np.array(rows, self._rows.dtype)
 
 
-def ways_round(
+def find_detours(
     topology: Topology, dead: Iterable[int], ends: I32, first: I64, end: I64, links: I32
 ) -> tuple[I64, I64, I32]:
-    """Rows that have dead links on their path, and a way round them: int64[R], and the ways as CSR.
+    """Rows that have dead links on their path, and a detour for each: int64[R], and the detours as CSR.
 
     ``ends`` is int32[3, rows]: source, destination, channel; the path of row r is ``links[first[r]:end[r]]``.
     """
@@ -100,13 +100,13 @@ def ways_round(
     hit = np.flatnonzero(on[end] > on[first])
     if not len(hit):
         return hit, np.zeros(1, np.int64), np.zeros(0, np.int32)
-    ptr, ways = topology.routing.around(topology, is_dead, *ends[:, hit])
-    # Without any way left a row keeps its own path, and waits.
+    ptr, around = topology.routing.around(topology, is_dead, *ends[:, hit])
+    # Without any path left a row keeps its own path, and waits.
     there = np.flatnonzero(np.diff(ptr))
-    return hit[there], np.concatenate([ptr[:1], ptr[there + 1]]), ways
+    return hit[there], np.concatenate([ptr[:1], ptr[there + 1]]), around
 
 
-class Ways:
+class RowPaths:
     """Where the rows of a network go: each by its own path, or round links that routing knows to be dead.
 
     ``core`` has what the network's loop has of it, by row: ``path_ptr``, ``path_link``, ``path_source``, and,
@@ -123,9 +123,9 @@ class Ways:
         """By dead links: how many rows were looked at; which go round, and the rows whose links they take."""
         self.dead: tuple[int, ...] = ()
 
-    def copy(self, core: Columns) -> Ways:
+    def copy(self, core: Columns) -> RowPaths:
         """For a network that looks ahead: what it finds meanwhile is forgotten."""
-        other = Ways(self._topology, core)
+        other = RowPaths(self._topology, core)
         own = {"_core": core, "_found": dict(self._found), "_bound": list(self._bound)}
         vars(other).update({**vars(self), **own})
         return other
@@ -173,11 +173,11 @@ class Ways:
             begin, moved, theirs = self._found.get(self.dead, (0, self._row[:0], self._row[:0]))
             if begin < len(self._row):
                 row, ptr = self._row[begin:], core.path_ptr
-                hit, round_ptr, ways = ways_round(
+                hit, round_ptr, links = find_detours(
                     self._topology, self.dead, self._ends[:, begin:], ptr[row], ptr[row + 1], core.path_link
                 )
                 moved = np.concatenate([moved, row[hit]])
-                theirs = np.concatenate([theirs, self.append(round_ptr, ways) + np.arange(len(hit))])
+                theirs = np.concatenate([theirs, self.append(round_ptr, links) + np.arange(len(hit))])
                 self._found[self.dead] = len(self._row), moved, theirs
             core.path_now[moved] = theirs
 
