@@ -16,8 +16,8 @@ from cosim.cluster.sharing import Cluster, Submitted
 from cosim.context import Context
 from cosim.engine.records import MemoryNodes, Records
 from cosim.engine.replay import Replay
+from cosim.fabric.changes import LinkChange, LinkChanges
 from cosim.network.flows import I32
-from cosim.topology.changes import LinkChange, LinkChanges
 from cosim.topology.leaf_spine import LeafSpine
 from cosim.units import PS_PER_US
 from tests.engine.reference import worlds

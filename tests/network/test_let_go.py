@@ -32,8 +32,8 @@ def test_a_network_goes_with_its_run(network: str, monkeypatch: pytest.MonkeyPat
     made: list[weakref.ref[Any]] = []
     begin = CompiledNetwork.__init__
 
-    def noted(self: CompiledNetwork) -> None:
-        begin(self)
+    def noted(self: CompiledNetwork, *what: Any) -> None:
+        begin(self, *what)
         made.append(weakref.ref(self))
 
     monkeypatch.setattr(CompiledNetwork, "__init__", noted)

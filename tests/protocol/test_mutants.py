@@ -13,7 +13,7 @@ from tests.protocol.mutants import MUTANTS, Mutant, noticed
 UNMUTATED = {
     "time", "endurance", "determinism", "cuts", "replay", "idle", "causes",
     "cancel", "budget", "peek", "dependents", "start_dependents", "past_dependents", "given_later", "queues",
-    "rates", "link_rates", "detours", "live_changes", "live_control",
+    "rates", "link_rates", "detours", "live_changes", "live_control", "socket",
 }  # fmt: skip
 """Checks without a mutant here, but with a fault of cosim's own server."""
 
