@@ -106,7 +106,7 @@ def assert_repeats(
         if isinstance(repeated, Records) and isinstance(simulated, Records):
             assert_same_records(repeated, simulated)
             assert_same_statistics(repeated, simulated)
-            found.append(np.count_nonzero(repeated.info["repeated"]))
+            found.append(int(np.count_nonzero(repeated.info["repeated"])))
     return [jobs for jobs in found if jobs > 0]
 
 

@@ -58,7 +58,7 @@ def test_a_server_that_cannot_reach_the_client_answers_over_the_stream(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another machine behind a tunnel, a container: nobody listens at that name there."""
-    monkeypatch.setattr(frames.socket.socket, "connect", _unreachable)
+    monkeypatch.setattr(socket.socket, "connect", _unreachable)
     assert ways(connect(serve().address), monkeypatch) == (run().digest, False)
 
 
@@ -68,7 +68,7 @@ def _unreachable(_: socket.socket, __: str) -> None:
 
 def test_another_users_process_is_not_talked_to(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     own = os.geteuid()
-    monkeypatch.setattr(frames.os, "geteuid", lambda: own + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     assert ways(connect(serve().address), monkeypatch) == (run().digest, False)
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ def _transfers(network: str) -> tuple[list[float], list[float], str]:
         started(self, *arguments, **named)
         pids.append(self.pid)
 
-    def asking(sim: cosim.Simulation) -> Iterator[Any]:
+    def asking(sim: cosim.Simulation) -> Generator[Any, Any, Any]:
         for number in range(ALONE + TRIPS):
             if number == ALONE:
                 spent.append([time.process_time(), *map(_seconds, pids)])

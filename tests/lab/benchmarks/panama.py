@@ -82,8 +82,9 @@ def mix(algorithm: Any, control: str, jobs: int, compute: str) -> dict[str, Any]
 def measured(algorithm: Any, control: str, jobs: int, compute: str) -> tuple[float, float, float]:
     """Mean iteration of the jobs in ms; mean and 99th percentile of short flows, us."""
     run = cosim.run(mix(algorithm, control, jobs, compute), set={"record.messages": True})
-    iterations = [one.iteration_mean_ps for one in run.summary.jobs if one.name != "flows"]
+    iterations = [one.iteration_mean_ps or 0 for one in run.summary.jobs if one.name != "flows"]
     messages = run.records.messages
+    assert messages is not None
     mine = (messages.job == jobs) & (messages.size_bytes <= SHORT)
     took = (messages.end_ps - messages.start_ps)[mine] / 1e6
     return float(np.mean(iterations)) / 1e9, float(took.mean()), float(np.percentile(took, 99))

@@ -10,6 +10,8 @@ for as many packets as there are credits.
 
 from __future__ import annotations
 
+from functools import partial
+from statistics import fmean
 from typing import Any
 
 import cosim
@@ -42,10 +44,14 @@ def ours(room: int, flows: list[Flow]) -> dict[int, float]:
     ends = max(max(flow[:2]) for flow in flows) + 1
     topology = {"kind": "switch", "endpoints": ends, "rate": "200Gbps", "latency": "500ns"}
     found: dict[int, float] = {}
+
+    def arrived(dst: int, _: object) -> None:
+        found[dst] = sim.now / 1e6
+
     with cosim.open({"topology": topology, "network": network}) as sim:
         for src, dst, packets in flows:
             done = sim.transfer(src, dst, packets * PACKET)
-            done.callbacks.append(lambda _, dst=dst: found.update({dst: sim.now / 1e6}))
+            done.callbacks.append(partial(arrived, dst))
         sim.run()
     return found
 
@@ -57,7 +63,7 @@ def table() -> str:
         mine = ours(room, flows)
         rows = [(f"XPU {dst}", when, mine[dst]) for dst, when in theirs.items()]
         if len(rows) > 1:
-            rows.append(("mean", *(sum(one.values()) / len(one) for one in (theirs, mine))))
+            rows.append(("mean", fmean(theirs.values()), fmean(mine.values())))
         for to, one, other in rows:
             lines.append(
                 f"| {name} | {room} | {to} | {one:.1f} us | {other:.1f} us | {other / one - 1:+.1%} |"

@@ -23,7 +23,6 @@ import cosim
 from cosim.experiment.executors.local import LocalExecutor
 from cosim.experiment.search.points import PointFinder
 from cosim.experiment.search.tries import Tries
-from cosim.experiment.store.runs import open_store
 from tests.experiment.search.spaces import small_space
 
 from .scale import A100, FABRIC, scenario
@@ -152,7 +151,7 @@ def _check(design: cosim.Design, done: cosim.SearchRun, count: int, workers: int
     name = design.objectives[0]
     assert done.best is not None
     executor = LocalExecutor(workers=workers)
-    tries = Tries(design, None if store is None else open_store(store), executor)
+    tries = Tries(design, store, executor)
     best, tight = done.best.values[name], list[float]()
     left = islice(able, count)
     while part := [*islice(left, 200)]:  # together, to look at what came of them

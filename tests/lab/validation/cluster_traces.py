@@ -85,8 +85,8 @@ def main(clone: Path, leaves: list[int]) -> None:
         print(f"  recompute: {recompute}: {ours:.2f} s ({ours / measured[-1] - 1:+.1%})")
     logged = read_capture(log).communicators
     expected = rings_of(cosim.loads(JOB.format(recompute="full")), logged)
-    found = rings_beside(analyse_communicators(expected), analyse_communicators(logged))
-    print(f"rings, a: expected, b: the log: {found.sentence}")
+    rings = rings_beside(analyse_communicators(expected), analyse_communicators(logged))
+    print(f"rings, a: expected, b: the log: {rings.sentence}")
 
 
 if __name__ == "__main__":
