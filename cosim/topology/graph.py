@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MOST_LATENCY_PS = 1000 * PS_PER_S
 """Of a link: those of a path then add up within int64."""
 
+BOOL = NDArray[np.bool_]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -66,7 +67,7 @@ class Paths(ABC):
         """
 
     def around(
-        self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
+        self, topology: Topology, dead: BOOL, src: I32, dst: I32, channel: I32
     ) -> tuple[I64, I32]:
         """The same where links are dead (bool[L]): paths that avoid them, without links where there is none.
 
@@ -152,7 +153,7 @@ class Topology:
     routing: Paths
     dims: tuple[int, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)
-    scale_up: NDArray[np.bool_] | None = None
+    scale_up: BOOL | None = None
     link_number: I32 | None = None
     changes: LinkChanges | None = None
     hosts: HostShape | None = None
