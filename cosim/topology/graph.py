@@ -67,7 +67,7 @@ class Paths(ABC):
         """
 
     def around(
-        self, topology: Topology, dead: BOOL, src: I32, dst: I32, channel: I32
+        self, topology: Topology, dead: NDArray[np.bool_], src: I32, dst: I32, channel: I32
     ) -> tuple[I64, I32]:
         """The same where links are dead (bool[L]): paths that avoid them, without links where there is none.
 
