@@ -22,7 +22,7 @@ from cosim.errors import InputError
 _NUMBERS: dict[object, type] = {int: Integral, float: Real}
 """What passes for one: numpy's numbers, too."""
 _Misfit = Callable[[Any], str]
-"""Of a value: nothing, or where in it what is wrong, as in ``[3].kind is a module, no OpKind``."""
+"""Nothing, or where in a value what is wrong, as in ``[3].kind is a module, no OpKind``."""
 
 
 def is_foreign(kind: Any) -> bool:

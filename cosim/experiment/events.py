@@ -83,7 +83,7 @@ def _said(event: Event) -> str:
 
 
 _Found = dict[int, list[tuple[int, Event, list[int]]]]
-"""Of each job by its number: events by theirs, and the ranks that they happen to."""
+"""By job number: events by theirs, and the ranks that they happen to."""
 
 
 def events_of_ranks(scenario: Scenario, jobs: Sequence[JobInfo]) -> _Found:

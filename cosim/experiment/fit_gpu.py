@@ -35,7 +35,7 @@ host's.
 KERNEL_PARAMETERS = (*PARAMETERS, "attention_backward", "kernel_time")
 """What traced jobs can set besides."""
 _STEP, _ROUNDS, _APART = 0.05, 4, 0.1
-"""Of a parameter, to see what it moves; Gauss-Newton's rounds; a direction counts from this part of the
+"""A parameter's step, to see what it moves; Gauss-Newton's rounds; a direction counts from this part of the
 largest.
 """
 _LEAST = 0.02

@@ -55,7 +55,7 @@ class EventsOfLinks(DividedChanges):
     events: Sequence[tuple[int, Event, Sequence[Part]]]
     seed: int
     number: I32 | None = None
-    """Of links that are told of, what they are called (see :meth:`only`); None: all, by their own."""
+    """What links that are told of are called (see :meth:`only`); None: all, by their own."""
 
     def __iter__(self) -> Iterator[LinkChange]:
         """Changes in order of (time, link)."""

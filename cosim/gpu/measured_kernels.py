@@ -27,7 +27,7 @@ TORCH_TYPES = {
 }
 _REPEAT = 10
 _TOKENS = 2
-"""Of attention, of the largest matrix's side."""
+"""Attention has so many times as many tokens as the largest matrix has rows."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from cosim.gpu.gpus import Gpu
 
 BY_POWER = 0.2
-"""Of the peak that a large product reaches more for each W/TFLOP/s more."""
+"""The share of the peak that a large product reaches more for each W/TFLOP/s more."""
 MOST = 0.9
-"""Of the peak at most: A100's, which no power limit holds back."""
+"""The largest share of the peak: A100's, which no power limit holds back."""
 _KINDS = {"matmul_peak": "bf16", "fp8_peak": "fp8", "fp4_peak": "fp4"}
 """Fractions that power limits, and the type whose peak each is of."""
 _TERA = 1e12

@@ -30,7 +30,7 @@ from cosim.units import PS_PER_NS
 I32 = NDArray[np.int32]
 
 NOBODY = -1
-"""Of an endpoint that has its memory to itself: no access waits for another."""
+"""The device of an endpoint that has its memory to itself: no access waits for another."""
 
 
 class MemorySpec(Spec):

@@ -17,7 +17,7 @@ from math import exp
 from cosim.workload.program import COMPUTE_STREAM, CPU_STREAM, Program
 
 _DIGITS = 9
-"""Of the fraction: exponentials differ in their last digits between machines."""
+"""Digits kept of the fraction: exponentials differ in their last digits between machines."""
 
 
 def seen(programs: Iterable[Program], length_ps: int) -> float:

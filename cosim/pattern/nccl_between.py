@@ -21,10 +21,10 @@ _NVLINK_US = {"tree": (0.6, 1.25, 4.0), "ring": (0.6, 1.9, 3.4)}
 _NETWORK_US = {"tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0)}
 """``hwLatencies``."""
 _POST_US = (1.0, 1.0, 3.0)
-"""Of a ring's step at least (``getNetOverhead``)."""
+"""The least time of a ring's step (``getNetOverhead``)."""
 _PLATEAU, _CHANNELS = 1.4, 24
 _SHARE = 0.92
-"""Of its rate, that a ring reaches by LL128, and a tree by any."""
+"""The share of its rate that a ring reaches by LL128, and a tree by any."""
 
 
 def between_us(

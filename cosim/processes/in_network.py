@@ -148,7 +148,7 @@ class _Train:
         cuts = [begin, first, max(first, last), end]
         self.parts = [(a, b) for a, b in pairwise(cuts) if a < b]
         self.come: dict[tuple[int, bool], int] = {}
-        """Of each node and of first or last parts: how many have come to it."""
+        """How many first or last parts have come to each node."""
 
 
 class _Way:
@@ -224,7 +224,7 @@ class _TreeStream:
             down = {**tree.children, group.server: [tree.root]}
             self.server = _Way(up, {group.server: [*self.ends]}, down, 2 * number + 1)
         self.trains: dict[int, list[_Train]] = {}
-        """Of each number: what goes by the tree, and what by the server."""
+        """By number: what goes by the tree, and what by the server."""
         self.held: dict[int, list[Held]] = {}
         self.sent = [0] * len(self.ends)
         """Trains that each rank has sent so far."""

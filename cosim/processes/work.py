@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cosim.processes.simulation import Simulation
 
 MOST_CHANNELS = 1 << 30
-"""Of a pair of endpoints."""
+"""A pair of endpoints has fewer."""
 Time = int | str
 """Picoseconds, or a text with a unit: ``12ms``."""
 Size = int | str

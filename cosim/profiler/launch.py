@@ -33,7 +33,7 @@ UNKNOWNS = ("routing", "lengths", "acceptance")
 PARALLELISMS = ("ddp", "zero1", "zero2", "zero3", "hsdp")
 """What a script's data parallelism can be exchanged for (:mod:`cosim.profiler.inside.parallelism`)."""
 OWN_VARIABLES = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
-"""Of the environment that a script runs in, whatever this one has."""
+"""Variables of the environment that a script runs in, whatever this one has."""
 _GLANCE_S = 0.5
 _KILLED = {
     "SIGKILL": "it is sent for want of memory mostly (`dmesg` says so): free some, or take a smaller model"

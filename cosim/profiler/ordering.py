@@ -18,7 +18,7 @@ class Ordering:
         self.stream_of: list[str] = []
         self._last: dict[str, int] = {}
         self._known: list[dict[str, int]] = []
-        """Of each operation: the latest operation of every other stream that has surely ended before it."""
+        """By operation: the latest operation of every other stream that has surely ended before it."""
         self._clock: dict[str, dict[str, int]] = {}
         self._waits: dict[str, set[int]] = {}
         self._events: dict[int, frozenset[int]] = {}

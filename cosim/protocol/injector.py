@@ -25,7 +25,7 @@ _FLOW = record("given_flow")
 _NONE = np.empty(0, np.int64)
 _NO_STARTS = (_NONE, _NONE, _NONE)
 FlowColumns = tuple[NDArray[Any], ...]
-"""Of starts: handle, index, start, cause."""
+"""Columns of starts: handle, index, start, cause."""
 
 
 @dataclass(eq=False)

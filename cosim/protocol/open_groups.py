@@ -167,7 +167,7 @@ class OpenGroups:
 
     @property
     def rows(self) -> NDArray[Any]:
-        """Of groups, by handle."""
+        """A row for each group, by handle."""
         return self._groups.array
 
     def ended(self, handle: I32) -> list[int]:

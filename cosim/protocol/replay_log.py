@@ -41,9 +41,9 @@ _HEAD = struct.Struct("<IIB")
 _MAGIC = b"cosim injection log 2\n"
 _LONGEST = 1 << 30  # bytes of a record, and of a block unpacked: far above any message that both sides take
 BLOCK_BYTES = 1 << 20
-"""Of exchanges in memory, before they become a block."""
+"""Bytes of exchanges in memory, before they become a block."""
 MOST_BYTES = 1 << 30
-"""Of a log: some hundred million messages of a loop."""
+"""The most bytes of a log: some hundred million messages of a loop."""
 
 
 class RecordKind(IntEnum):

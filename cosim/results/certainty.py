@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import erf, exp, log, sqrt
 
 _Z = {0.5: 0.6745, 0.8: 1.2816, 0.9: 1.6449, 0.95: 1.96}
-"""Of a normal distribution: half widths of the central intervals, in sigmas."""
+"""Half widths of the central intervals of a normal distribution, in sigmas."""
 LEVEL = 0.8
 
 

@@ -17,12 +17,12 @@ from cosim.results.summary import Summary
 from cosim.units import format_time
 
 Links = Mapping[str, float]
-"""Of each link by name, the share of the run in which it was busy."""
+"""By link name: the share of the run in which it was busy."""
 
 _MOST_PARTS = 5
 _MOST_LINKS = 3
 _SMALL = 0.005
-"""Of an iteration, or of a link's time: less is not worth a line."""
+"""The least difference of an iteration, or of a link's time, that is worth a line."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class OneIteration:
         self._ops = ops
         self._turns_of: dict[int, _CollectiveTurns] = {}
         self._ends: dict[int, I64] = {}
-        """Of each rank that a path met, when its operations ended."""
+        """When the operations of each rank that a path met ended."""
 
     @cached_property
     def _stream(self) -> I64:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cosim.fabric.changes import LinkChanges
 
 MOST_LATENCY_PS = 1000 * PS_PER_S
-"""Of a link: those of a path then add up within int64."""
+"""The longest latency of a link: those of a path then add up within int64."""
 
 BOOL = NDArray[np.bool_]
 I32 = NDArray[np.int32]

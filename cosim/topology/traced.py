@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = Sequence[NDArray[Any]]
-"""Of the settings of a trace, in their order: float64 or int64 [cases] each."""
+"""The settings of a trace, in their order: float64 or int64 [cases] each."""
 _Of = Callable[[Values], Any]
 
 

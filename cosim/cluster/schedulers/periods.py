@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 MOST_PERIODS = 1000
-"""Of the shortest on a circle."""
+"""So many of the shortest period are on a circle at most."""
 _FEW_PERIODS = 50
 _PARTS = (1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1)
 

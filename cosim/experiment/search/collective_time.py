@@ -11,7 +11,7 @@ from cosim.pattern.template import I32, I64, Template
 from cosim.units import PS_PER_S
 
 MOST_FLOWS = 2_000_000
-"""Of more, only how much each endpoint sends is looked at."""
+"""Where there are more, only how much each endpoint sends is looked at."""
 
 
 def least_time_ps(plan: Plan, domain: I64, quickest: Quickest) -> int:

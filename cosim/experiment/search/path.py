@@ -17,7 +17,7 @@ from cosim.workload.program import NO_STREAM, OpKind, Peer, Workload
 from cosim.workload.table import I64
 
 MOST_OPERATIONS = 20_000_000
-"""Of more, nothing is computed: it would take longer than it spares."""
+"""Where there are more, nothing is computed: it would take longer than it spares."""
 
 _Sends = dict[tuple[int, str, int, int], list[int]]
 """(program, axis, offset, tag) to rows of the table."""

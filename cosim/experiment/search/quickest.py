@@ -12,7 +12,7 @@ from cosim.topology.scale_up import domains
 from cosim.units import PS_PER_NS, PS_PER_S
 
 INSIDE, OUTSIDE = 0, 1
-"""Of a pair of endpoints: in one scale-up domain, or not. Without such domains all are outside."""
+"""Whether a pair of endpoints is in one scale-up domain. Without such domains all are outside."""
 _ROUNDING = 1e-9
 """Relative: what adding up rates may be off by."""
 _STARTS = 128

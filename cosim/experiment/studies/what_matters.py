@@ -36,7 +36,7 @@ from cosim.workload.contract import WorkloadSpec
 
 STEP = 0.01
 _LINKS = 3
-"""Of the busiest links, so many are tried by themselves."""
+"""So many of the busiest links are tried by themselves."""
 _RATES: dict[Any, Callable[[Any], str]] = {get_args(RateBps)[1]: format_rate}
 _UNITS = {**_RATES, get_args(TimePs)[1]: format_time}
 

@@ -53,7 +53,7 @@ class _Maker:
         self._report = ReportBuilder()
         self._operations = FlowOperations(matrix.nodes)
         self._ended: dict[_Fired, int] = {}
-        """Of what has fired: the number of the operation, on its node, that ends then."""
+        """By what has fired: the number of the operation, on its node, that ends then."""
 
     def workload(self) -> Workload:
         flows = self._matrix.connections

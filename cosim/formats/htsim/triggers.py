@@ -34,7 +34,7 @@ class _Triggers:
         self._flows, self._waits, self._report = flows, waits, report
         self._triggers: list[Trigger] = []
         self._own: dict[int, int] = {}
-        """Of a flow that fires: its trigger."""
+        """The trigger of each flow that fires."""
 
     def matrix(self, nodes: int) -> Matrix:
         """Everything; carriers stand after the flows."""

@@ -66,7 +66,7 @@ class _BlockSteps:
 
 
 Key = tuple[int, int, int]
-"""Of a step: its piece's row, the piece's number in it, and 0 for the send or 1 for the receive."""
+"""A step: its piece's row, the piece's number in it, and 0 for the send or 1 for the receive."""
 
 
 def lower_plan(plan: Plan, *, name: str, protocol: str = "Simple") -> Lowered:

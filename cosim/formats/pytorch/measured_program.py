@@ -81,7 +81,7 @@ class _MeasuredProgram:
     exact: dict[str, list[_Given]] = field(default_factory=lambda: defaultdict(list))
     by_sequence: dict[int, _Given] = field(default_factory=dict)
     kernel: dict[int, Work | None] = field(default_factory=dict)
-    """Of a communication (by ``id`` of its call) its first kernel."""
+    """The first kernel of each communication, by ``id`` of its call."""
     lanes: list[int] = field(default_factory=list)
     """Until when each lane of launches on their way is taken."""
     orphaned: int = 0

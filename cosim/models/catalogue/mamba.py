@@ -15,7 +15,7 @@ from pydantic import Field, PositiveInt, model_validator
 from cosim.spec import Spec
 
 STATE_BYTES = 4
-"""Of a number of the state that is kept in serving: fp32, as the released configurations have it."""
+"""Bytes of a number of the state that is kept in serving: fp32, as the released configurations have it."""
 
 
 class Mamba(Spec):

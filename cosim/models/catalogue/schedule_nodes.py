@@ -26,13 +26,13 @@ from cosim.models.parts import Layer, Piece
 FORWARD = 2 + 4
 """Operators of a node forward: Python's; to wait, to record, to change streams and back."""
 FREED = 2
-"""Of giving up what went into it, which three of the four do: its stream recorded, its storage resized."""
+"""Operators that give up what went in, as three of the four do: record its stream, resize its storage."""
 BACKWARD = 2 + 5
 """Python's; as forward, and a gradient's stream recorded."""
 APART = 1 + 2
-"""Of weights' gradients issued apart, by a node that computes: Python's; to change streams and back."""
+"""Operators of weights' gradients issued apart by a node that computes: Python's; to change streams."""
 _COMPUTING, _SENDING = 2, 2
-"""Of a layer's nodes."""
+"""A layer's nodes."""
 _FREEING = 3
 _ENDS = ("embedding", "head")
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cosim.workload.stale_gradients import IsGradient
 
 _OPERATIONS_OF_A_LAYER = 10
-"""Of a layer in a micro-batch, forward and backward, about."""
+"""About so many has a layer in a micro-batch, forward and backward."""
 
 
 class TrainedWorkload(WorkloadSpec):

@@ -21,7 +21,7 @@ from cosim.network.flows import I32, I64
 from cosim.topology.graph import Topology
 
 MOST_PATHS = 64
-"""Of equal cost; and as many detours."""
+"""The most paths of equal cost; and as many detours."""
 
 
 class Candidates:

@@ -118,23 +118,23 @@ class DispatchRecorder(TorchDispatchMode):
         self.passing: dict[str, int] = {}
         """What was assumed, and how many operations there were when it was last."""
         self.called: list[tuple[int, str, tuple[int, ...], str]] = []
-        """Of each communication since the start: number, kind, ranks, line."""
+        """Each communication since the start: number, kind, ranks, line."""
         self.empty: list[tuple[int, str, str]] = []
-        """Of each matrix product without elements: number, operator, line."""
+        """Each matrix product without elements: number, operator, line."""
         self.without_gradients: list[int] = []
         """Kernels that were issued while no gradients were asked for."""
         self.progress: Any = None
         """Told how many operators there are, until the first optimizer step."""
         self.optimizing = 0
         self.stage = ""
-        """Of a request: its prefill or a decode step."""
+        """A request's part: its prefill or a decode step."""
         self.backwards = 0
         self._was_backward = False
         self._traits: dict[Any, _Traits] = {}
         self._carried: set[Any] = set()
         """Operators in Python that were carried out."""
         self.writers: dict[int, tuple[int, Any]] = {}
-        """Of a storage: who wrote it last, and the storage itself, so that its address is not used again."""
+        """By storage: who wrote it last, and the storage itself, so that its address is not used again."""
         self._lock = threading.RLock()
         self.capture: _Capture | None = None
         """The CUDA graph being captured."""

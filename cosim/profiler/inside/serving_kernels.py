@@ -162,7 +162,7 @@ _ATTENTION = {
     "_vllm_fa2_C": ("varlen_fwd", (0, 1, 2, 3, 4, 5, 6, 8, 11, 15)),
     "_vllm_fa3_C": ("fwd", (0, 1, 2, 6, 7, 8, 11, 14, 13, 24)),
 }
-"""Of a library: its operator of attention, and where that has them."""
+"""By library: its operator of attention, and where that has them."""
 
 
 def _attention(given: _Attention, space: str, assume: Assume) -> OperatorCall:

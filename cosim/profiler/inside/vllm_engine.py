@@ -32,7 +32,7 @@ _CHOICES = {
     "enforce_eager": True,
     "load_format": "dummy",
 }
-"""Of the environment and of `LLM`, where the script says nothing else."""
+"""Choices of the environment and of `LLM`, where the script says nothing else."""
 
 
 def install(

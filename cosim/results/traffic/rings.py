@@ -192,7 +192,7 @@ def _nic(way: str) -> int | None:
 
 
 def _trees(a: LoggedCommunicator, b: LoggedCommunicator) -> Iterable[bool]:
-    """Of each rank's place in a tree: whether both have the same rank above."""
+    """Whether both have the same rank above, for each rank's place in a tree."""
     for channel, parents in b.parents.items():
         known = a.parents.get(channel % len(a.parents) if a.parents else channel, {})
         yield from (known[rank] == above for rank, above in parents.items() if rank in known)

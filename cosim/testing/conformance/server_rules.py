@@ -22,7 +22,7 @@ from cosim.units import NEVER
 _IDLE_S = 0.5
 _SIGTERM_S = 10.0
 _TRIES = 3
-"""Of what a busy machine may make slower than it is."""
+"""What a busy machine may slow down is measured so often."""
 _MOST_SENT = 1 << 26
 
 
