@@ -74,7 +74,7 @@ def replay(kit: Kit[Probe]) -> None:
 def socket(kit: ServerKit) -> None:
     kit.needs("socket")
     kit.needs_determinism()
-    seen = []
+    seen: list[tuple[dict[int, int], tuple[int, int]]] = []
     for beside in (False, False, True):
         with kit.probe(opened=False) as probe:
             if beside:
