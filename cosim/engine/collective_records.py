@@ -84,7 +84,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         order = np.empty(len(comms), np.int64)
         order[by_ranks] = np.arange(len(comms))
         if len(rows):
-            # Those that were repeated are out of order. Of time, only the order is needed.
+            # Those that were repeated are out of order. Nothing but the order of times is needed.
             rows = rows[rows["end"].argsort(kind="stable")]
             at = rows["comm"]
             instant = np.cumsum(np.diff(rows["end"], prepend=rows["end"][0]) != 0)

@@ -36,7 +36,7 @@ for _ in range(3):
 
 
 def exchanged(how: str, script: str = "plain_gpt.py", *arguments: str) -> Profile:
-    """Of ``by_hand.py`` as its argument says where that is ``how``, and of any other script as asked."""
+    """A script's profile, exchanged for ``how`` unless its arguments say it (``by_hand.py``)."""
     asked = "" if how in arguments else how
     path = str(SCRIPTS / script)
     return profile(ProfileRequest(path, arguments, world_size=4, per_node=2, parallelism=asked))[0]

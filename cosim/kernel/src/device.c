@@ -451,6 +451,15 @@ static void end_wave(struct core *core, struct device *device, int64_t at) {
   let_compute(core, device, gpu);
 }
 
+/* Put a flow behind the others of its channel, or of its GPU's computations. */
+static void queue_flow(struct device *device, struct device_channel_state *queue, int64_t at) {
+  if (queue->first != NONE)
+    device->flows[queue->last].after = (int32_t)at;
+  else
+    queue->first = (int32_t)at;
+  queue->last = (int32_t)at;
+}
+
 /* A computation has whole waves of workgroups: one on each unit, if all are free. */
 static void start_computation(struct core *core, struct device *device, const struct event *e, int64_t gpu, int64_t size) {
   const struct device_shape *shape = &device->shape;
@@ -459,12 +468,7 @@ static void start_computation(struct core *core, struct device *device, const st
   device->flows[at] = (struct device_flow){
       .origin = now, .cause = now, .lines = groups, .trains = groups, .waiting = groups, .size = size,
       .handle = e->handle, .rep = e->rep, .row = e->row, .after = NONE, .from = (int32_t)gpu};
-  struct device_channel_state *queue = &device->computing[gpu];
-  if (queue->first != NONE)
-    device->flows[queue->last].after = (int32_t)at;
-  else
-    queue->first = (int32_t)at;
-  queue->last = (int32_t)at;
+  queue_flow(device, &device->computing[gpu], at);
   let_compute(core, device, gpu);
 }
 
@@ -512,12 +516,7 @@ static void start_message(struct core *core, struct device *device, int64_t even
       .there = get ? back : path, .back = get ? path : back, .handle = e.handle, .rep = e.rep, .row = e.row,
       .channel = ends[CHANNEL_OF_ROW], .after = NONE, .flags = flags,
       .from = get ? ends[1] : ends[0], .to = get ? ends[0] : ends[1], .works = 0};
-  struct device_channel_state *channel = &device->channels[ends[CHANNEL_OF_ROW]];
-  if (channel->last != NONE)
-    device->flows[channel->last].after = (int32_t)at;
-  else
-    channel->first = (int32_t)at;
-  channel->last = (int32_t)at;
+  queue_flow(device, &device->channels[ends[CHANNEL_OF_ROW]], at);
   place_works(core, device, at);
 }
 
@@ -532,8 +531,7 @@ static void land_message(struct core *core, struct device *device, int64_t at) {
     complete(core, flow->handle, flow->rep, flow->row, flow->origin,
              most((end + TICK(1) - 1) >> TICK_BITS, core->state.instant), flow->cause);
     channel->first = flow->after;
-    if (channel->first == NONE) channel->last = NONE;
-    else device->flows[channel->first].end = most(device->flows[channel->first].end, end);
+    if (channel->first != NONE) device->flows[channel->first].end = most(device->flows[channel->first].end, end);
     flow->channel = NONE; /* it is told; its answers may still be on their way */
     if (flow->works == 0) free_device_flow(device, first);
   }

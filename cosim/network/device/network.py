@@ -175,7 +175,7 @@ class DeviceNetwork(CompiledNetwork):
         ends[first:rows] = np.stack([src, dst, numbers, flags.astype(np.int32)], axis=1)
         old = len(device.channels)
         channels = device.lengthen("channels", len(self._numbers))
-        channels["first"][old:] = channels["last"][old:] = kernel.NONE
+        channels["first"][old:] = kernel.NONE
 
     def _return_paths(self, first: int, src: I32, dst: I32, channel: I32) -> tuple[I64, I32]:
         """Paths of answers: as their requests came, where every link has one in the other direction."""

@@ -8,7 +8,7 @@ from cosim.plugins import Balancer
 
 
 class TwoAndTheLast(Balancer):
-    """Of two paths drawn at random and the last one, that with the fewest connections"""
+    """The path with the fewest connections, among two drawn at random and the last one"""
 
     looks: ClassVar[bool] = True
     one_by_one: ClassVar[bool] = True

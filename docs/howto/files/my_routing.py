@@ -26,7 +26,7 @@ class RoundRobinPaths(Paths):
 
 
 class RoundRobin(RoutingSpec):
-    """Of equal paths, the one whose number is source plus channel"""
+    """The equal path whose number is source plus channel"""
 
     def build(self, fabric, context):
         return RoundRobinPaths()

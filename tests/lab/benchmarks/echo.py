@@ -102,7 +102,7 @@ ALONE, TRIPS = 300, 3000  # transfers before the clock is looked at, and while i
 
 
 def _seconds(pid: int) -> float:
-    """Of the processor, of all threads of a process."""
+    """Processor seconds of all threads of a process."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((one / "schedstat").read_text().split()[0]) for one in tasks) / 1e9
 

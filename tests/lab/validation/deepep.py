@@ -22,10 +22,10 @@ from cosim.experiment.scenario import Scenario
 
 HIDDEN, EXPERTS, TOP, GPUS = 7168, 256, 8, 8
 BYTES = {"dispatch": HIDDEN + HIDDEN // 128 * 4, "combine": 2 * HIDDEN}
-"""Of a token: FP8 with a scale for each 128 numbers there, BF16 back."""
+"""Bytes of a token: FP8 with a scale for each 128 numbers there, BF16 back."""
 NVLINK = {"h800": "200GB/s", "h100": "450GB/s", "b200": "900GB/s"}
 SEEDS = 16
-"""Of hashes to paths."""
+"""So many ways to hash connections to paths are tried."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ ROWS = (
 
 
 def _places(experts: int, groups: int) -> float:
-    """Of groups that share ``experts`` alike, those that have one of a token's."""
+    """How many of the groups that share ``experts`` alike have one of a token's, in the mean."""
     return groups * (1 - comb(experts - experts // groups, TOP) / comb(experts, TOP))
 
 

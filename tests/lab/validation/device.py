@@ -102,7 +102,7 @@ def _small(name: str) -> Iterator[tuple[int, int, float]]:
 
 
 def ring_laws() -> Iterator[str]:
-    """Of the last row of a size: a launch and 2 (n - 1) steps from 4 and 8 GPUs, and what they say of 2."""
+    """By the last row of a size: a launch and 2 (n - 1) steps from 4 and 8 GPUs, and what they say of 2."""
     for name in _NCCL:
         times: dict[int, dict[int, float]] = {}
         for gpus, size, time_us in _small(name):

@@ -13,7 +13,7 @@ from tests.lab.validation import fsdp_jobs, megatron_jobs
 
 Row = fsdp_jobs.Row | megatron_jobs.Row
 COVER, BAND, LEAST = 0.8, (0.75, 0.85), 8
-"""Of rows; what counts as met, of groups of so many rows and more."""
+"""The share of rows that intervals should hold; what counts as met; in groups of so many rows and more."""
 
 
 def by_system(found: Sequence[tuple[Row, float]]) -> list[str]:

@@ -11,7 +11,7 @@ from tests.lab.validation.deepep import ROWS, simulated_gb_s
 
 @pytest.mark.parametrize(("hosts", "nvlink", "nic"), [(2, 145.16, 44.37), (4, 60.35, 29.92)])
 def test_bytes_of_both_links_are_those_that_deepep_counts(hosts: int, nvlink: float, nic: float) -> None:
-    """Of deepseek-ai/DeepEP's issues 493 (8 x 2) and 82 (8 x 4), GB/s of one run over both."""
+    """deepseek-ai/DeepEP's issues 493 (8 x 2) and 82 (8 x 4), GB/s of one run over both."""
     row = next(one for one in ROWS if one.version == "V1" and one.hosts == hosts)
     to_hosts, to_ranks = row.reached
     assert to_ranks / to_hosts == pytest.approx(nvlink / nic, rel=0.005)
