@@ -613,26 +613,50 @@ static void repeat_uses(const struct repeats *repeats, struct core *core, void *
     if (kept->users[k] == number) core->link_bytes[k] += repeats->link_bytes[k];
 }
 
-/* Ranks are as many iterations on. */
-static void move_ranks(struct engine *engine, int64_t part) {
+/* Ranks have ended as many iterations more. */
+static void repeat_ends(struct engine *engine, int64_t part) {
   struct repeats *repeats = engine->repeats;
   int64_t length = repeats->parts[part].time;
   FOR_RANKS(engine, r, part) {
     struct rank *rank = &engine->ranks[r];
-    const struct program *program = &engine->programs[rank->program];
     const struct job *job = &engine->jobs[rank->job];
-    int64_t step = repeats->jobs[rank->job].step, slots = 2 * (int64_t)job->open - 1;
+    int64_t step = repeats->jobs[rank->job].step;
     int64_t *ends = engine->iteration_ends + job->end0 + rank->number;
     for (int64_t k = rank->oldest - repeats->oldest[r]; k < rank->oldest; k++)
       ends[(k + step) * job->ranks] = ends[k * job->ranks] + length;
     if (step > 0) rank->finish += length;
-    rank->cause += length;
     rank->iteration += (int32_t)step;
     rank->oldest += (int32_t)step;
+  }
+  FOR_JOBS(repeats, j, part) {
+    repeats->jobs[j].ended += repeats->jobs[j].step;
+    repeats->jobs[j].taken += repeats->jobs[j].step;
+  }
+}
+
+/* All that happened in an interval has happened again. */
+static void repeat_interval(struct engine *engine, struct core *core, void *columns, int64_t part) {
+  struct repeated_part *one = &engine->repeats->parts[part];
+  one->times++;
+  repeat_operations(engine, one);
+  repeat_flows(engine, core, one);
+  repeat_rows(engine, one);
+  repeat_uses(engine->repeats, core, columns, part);
+  repeat_ends(engine, part);
+}
+
+/* What a part has under way is as many intervals later. */
+static void move_state(struct engine *engine, const struct core *core, int64_t part) {
+  struct repeats *repeats = engine->repeats;
+  int64_t times = repeats->parts[part].times, later = times * repeats->parts[part].time;
+  FOR_RANKS(engine, r, part) {
+    struct rank *rank = &engine->ranks[r];
+    int64_t slots = 2 * (int64_t)engine->jobs[rank->job].open - 1, step = times * repeats->jobs[rank->job].step;
+    rank->cause += later;
     for (int64_t k = 0; k < slots; k++) engine->slots[rank->slot0 + k].iteration += (int32_t)step;
-    for (int64_t op = 0; op < slots * program->ops; op++) {
+    for (int64_t op = 0; op < slots * engine->programs[rank->program].ops; op++) {
       struct rank_cell *cell = &engine->cells[rank->cell0 + op];
-      if (cell->started != NONE) cell->started += length;
+      if (cell->started != NONE) cell->started += later;
     }
   }
   for (int64_t c = 0; c < engine->channels_len; c++)
@@ -640,31 +664,15 @@ static void move_ranks(struct engine *engine, int64_t part) {
       struct message *one = &engine->messages[at];
       const struct repeated_job *job = job_of(engine, one);
       if (job->part != part) break;
-      one->send_iteration += (int32_t)job->step;
-      one->recv_iteration += (int32_t)job->step;
+      one->send_iteration += (int32_t)(times * job->step);
+      one->recv_iteration += (int32_t)(times * job->step);
     }
   for (int64_t k = 0; k < engine->groups_len; k++)
     if (part_of_group(engine, k) == part)
-      engine->groups[k].iteration += (int32_t)repeats->jobs[repeats->group_jobs[k]].step;
-}
-
-/* All that happened in an interval has happened again. */
-static void repeat_interval(struct engine *engine, struct core *core, void *columns, int64_t part) {
-  struct repeats *repeats = engine->repeats;
-  struct repeated_part *one = &repeats->parts[part];
-  one->times++;
-  repeat_operations(engine, one);
-  repeat_flows(engine, core, one);
-  repeat_rows(engine, one);
-  repeat_uses(repeats, core, columns, part);
-  move_ranks(engine, part);
+      engine->groups[k].iteration += (int32_t)(times * repeats->jobs[repeats->group_jobs[k]].step);
   for (int64_t k = 0; k < engine->free_at_len; k++)
-    if (core->kept->users[core->link_busy_cols + k] == part && engine->free_at[k] > one->asleep - one->time)
-      engine->free_at[k] += one->time;
-  FOR_JOBS(repeats, j, part) {
-    repeats->jobs[j].ended += repeats->jobs[j].step;
-    repeats->jobs[j].taken += repeats->jobs[j].step;
-  }
+    if (core->kept->users[core->link_busy_cols + k] == part && engine->free_at[k] > engine->state.now - later)
+      engine->free_at[k] += later;
 }
 
 /* What of a heap's events is a part's is held, times from now on; the others stay. */
@@ -704,10 +712,11 @@ static void fall_asleep(struct engine *engine, int64_t part) {
 }
 
 /* It goes on as it was before, only later. */
-static void wake_up(struct engine *engine, int64_t part) {
+static void wake_up(struct engine *engine, const struct core *core, int64_t part) {
   struct repeats *repeats = engine->repeats;
   struct engine_state *state = &engine->state;
   int64_t kept = 0;
+  move_state(engine, core, part);
   repeats->parts[part].asleep = repeats->parts[part].is_whole = repeats->parts[part].due = 0;
   for (int64_t k = 0; k < repeats->state.num_held; k++) {
     struct due one = repeats->held[k];
@@ -768,7 +777,7 @@ static void repeat(struct engine *engine, struct core *core, void *columns, int6
     if (may_repeat(engine, columns, p, until))
       sleep_on(engine, p);
     else
-      wake_up(engine, p);
+      wake_up(engine, core, p);
   }
   if (!state->stale || find_parts(engine, core))
     FOR_PARTS(repeats, p) {
