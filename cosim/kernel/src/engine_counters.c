@@ -287,25 +287,33 @@ int64_t count_completions(struct engine *engine, int64_t count, const int32_t *h
 
 /* -- operations --------------------------------------------------------------------------------------------------------- */
 
-/* Fold an operation that ended into the digest of operations, and log it where its rank's are kept. */
-static void log_row(struct engine *engine, struct ended_operation row) {
+/* What operations of one iteration of a job have in common in the digest, and what one of them is there. */
+static inline uint64_t hash_iteration(int64_t job, int64_t iteration) { return mix_in(mix_in(0, job), iteration); }
+
+static inline uint64_t hash_operation(uint64_t of_iteration, int64_t number, int64_t op, int64_t start, int64_t end) {
+  return mix_in(mix_in(mix_in(mix_in(of_iteration, number), op), start), end);
+}
+
+/* Log an operation that ended, where its rank's are kept. */
+static inline void log_row(struct engine *engine, struct ended_operation row) {
   struct engine_state *state = &engine->state;
-  const struct rank *rank = &engine->ranks[row.rank];
   state->ops_done++;
   state->last_end = most(state->last_end, row.end);
-  uint64_t hashed = mix_in(mix_in(mix_in(mix_in(0, rank->job), row.iteration), rank->number), row.op);
-  add_to_digest(state->op_digest, mix_in(mix_in(hashed, row.start), row.end));
   if (engine->is_kept_len > 0 && !engine->is_kept[row.rank]) return;
   RESERVE(engine, log, state->num_log + 1);
   engine->log[state->num_log++] = row;
 }
 
+/* Fold an operation that ended into the digest of operations, and log it. */
 static void log_operation(struct engine *engine, int64_t number, int32_t op, int32_t iteration, int64_t start,
                           int64_t end) {
   struct ended_operation row = {start, end, (int32_t)number, op, iteration, 0};
+  const struct rank *rank = &engine->ranks[number];
   log_row(engine, row);
+  add_to_digest(engine->state.op_digest,
+                hash_operation(hash_iteration(rank->job, iteration), rank->number, op, start, end));
   struct repeats *repeats = engine->repeats;
-  if (!is_recorded(repeats, engine->ranks[number].job)) return;
+  if (!is_recorded(repeats, rank->job)) return;
   RESERVE(repeats, ops, repeats->state.num_ops + 1);
   repeats->ops[repeats->state.num_ops++] = row;
 }

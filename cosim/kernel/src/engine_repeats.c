@@ -507,14 +507,24 @@ static bool may_repeat(const struct engine *engine, const void *columns, int64_t
 
 static void repeat_operations(struct engine *engine, const struct repeated_part *part) {
   const struct repeats *repeats = engine->repeats;
-  int64_t later = part->times * part->time;
+  int64_t later = part->times * part->time, job = NONE, iteration = NONE;
+  uint64_t digest[2] = {0, 0}, of_iteration = 0;
   for (int64_t k = part->ops0; k < part->ops; k++) {
     struct ended_operation row = repeats->ops[k];
+    const struct rank *rank = &engine->ranks[row.rank];
     row.start += later;
     row.end += later;
-    row.iteration += (int32_t)(part->times * repeats->jobs[engine->ranks[row.rank].job].step);
+    row.iteration += (int32_t)(part->times * repeats->jobs[rank->job].step);
+    if (rank->job != job || row.iteration != iteration) { /* neighbours mostly share them */
+      job = rank->job;
+      iteration = row.iteration;
+      of_iteration = hash_iteration(job, iteration);
+    }
+    add_to_digest(digest, hash_operation(of_iteration, rank->number, row.op, row.start, row.end));
     log_row(engine, row);
   }
+  engine->state.op_digest[0] += digest[0];
+  engine->state.op_digest[1] += digest[1];
 }
 
 /* Count what arrives, by sums: whether all of it falls into one bin of time. */
