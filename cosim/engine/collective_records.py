@@ -43,12 +43,24 @@ def _numbered(values: I64, limit: int) -> tuple[I64, int]:
     is no longer than the values, which takes a fraction of the time of sorting them.
     """
     if limit > 4 * len(values):
-        found, of = np.unique(values, return_inverse=True)
-        return of, max(len(found), 1)
+        found = np.unique(values)
+        return np.searchsorted(found, values), max(len(found), 1)
     is_there = np.zeros(limit, np.bool_)
     is_there[values] = True
     number = np.cumsum(is_there) - 1
     return number[values], max(int(is_there.sum()), 1)
+
+
+def _by_time(rows: NDArray[Any], job: I64, group: I64) -> I64:
+    """Positions of rows by their end; those of an instant by job, iteration, number and group."""
+    found: I64 = rows["end"].argsort(kind="stable")  # those that were repeated are out of order
+    is_later = np.ones(len(rows) + 1, np.bool_)
+    is_later[1:-1] = np.diff(rows["end"][found]) != 0
+    # Only rows of an instant have to be compared, and mostly there is one.
+    tied = np.flatnonzero(~(is_later[:-1] & is_later[1:]))
+    at, instant = found[tied], np.cumsum(is_later[:-1])[tied]
+    found[tied] = at[order_of_rows(instant, job[at], rows["iteration"][at], rows["number"][at], group[at])]
+    return found
 
 
 class CollectiveRecords(Sequence[CollectiveRecord]):
@@ -83,12 +95,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
         by_ranks = sorted(range(len(comms)), key=lambda k: comms[k].group.ranks)
         order = np.empty(len(comms), np.int64)
         order[by_ranks] = np.arange(len(comms))
-        if len(rows):
-            # Those that were repeated are out of order. Nothing but the order of times is needed.
-            rows = rows[rows["end"].argsort(kind="stable")]
-            at = rows["comm"]
-            instant = np.cumsum(np.diff(rows["end"], prepend=rows["end"][0]) != 0)
-            rows = rows[order_of_rows(instant, job[at], rows["iteration"], rows["number"], order[at])]
+        rows = rows[_by_time(rows, job[rows["comm"]], order[rows["comm"]])]
         ranks = engine.columns.ranks[: engine.columns.used("ranks")]
         return cls(rows, comms, engine.groups.planned, engine.jobs, ranks)
 
@@ -121,7 +128,7 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
 
     def column(self, name: str) -> I64:
         """``iteration``, ``number`` (a record's ``op``), ``start``, ``ready`` or ``end`` of each row."""
-        return self._rows[name].astype(np.int64)
+        return self._rows[name].astype(np.int64, copy=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

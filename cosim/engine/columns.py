@@ -84,9 +84,9 @@ class EngineColumns(Columns):
         return ended
 
     def collectives(self) -> NDArray[Any]:
-        """Collectives that ended, in the order in which they did."""
+        """Collectives that ended, in the order in which they were written down; as long as nothing goes on."""
         ended: NDArray[Any] = self.collective_log[: int(self.scalars["num_collective_log"])]
-        return ended.copy()
+        return ended
 
 
 def place(name: str) -> int:

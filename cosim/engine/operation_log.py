@@ -25,6 +25,19 @@ _KINDS = {
 }
 
 
+def marked(worlds: Sequence[int], kept: Sequence[I64]) -> NDArray[np.int8]:
+    """Whether each rank's operations are kept, job by job; empty where those of all are.
+
+    >>> marked([2, 3], [np.array([0]), np.array([0, 2])])
+    array([1, 0, 1, 0, 1], dtype=int8)
+    """
+    found = np.zeros(0 if [*map(len, kept)] == [*worlds] else sum(worlds), np.int8)
+    if len(found):
+        for base, ranks in zip(accumulate(worlds, initial=0), kept, strict=False):
+            found[base + ranks] = True
+    return found
+
+
 def evenly(world: int, count: int | None) -> I64:
     """``count`` of a job's ranks, evenly spread from rank 0 on; all of them where there are no more, or None.
 
@@ -47,10 +60,8 @@ class OperationLog:
     ----------
     worlds
         How many ranks each job has.
-    kept
-        Of which of them operations are written down, job by job.
     expected
-        How many these are, at most.
+        How many operations are written down, at most.
     spill
         A folder for what is written down; None: it is kept in memory.
     grows
@@ -65,7 +76,6 @@ class OperationLog:
     def __init__(
         self,
         worlds: Sequence[int],
-        kept: Sequence[I64],
         expected: int,
         spill: Path | None = None,
         *,
@@ -74,11 +84,7 @@ class OperationLog:
         bases = [*accumulate(worlds, initial=0)]
         jobs = np.repeat(np.arange(len(worlds), dtype=np.int32), worlds)
         numbers = np.arange(len(jobs), dtype=np.int32) - np.array(bases, np.int32)[jobs]
-        is_kept = np.zeros(0 if [*map(len, kept)] == [*worlds] else len(jobs), np.int8)
-        if len(is_kept):
-            for base, ranks in zip(bases, kept, strict=False):
-                is_kept[base + ranks] = True
-        self._columns = KeptOperations(jobs=jobs, numbers=numbers, is_kept=is_kept)
+        self._columns = KeptOperations(jobs=jobs, numbers=numbers)
         self._grows = grows
         self._files: list[SpilledColumn] = []
         if spill is None:  # what is not written to costs nothing
@@ -88,26 +94,15 @@ class OperationLog:
 
             self._files = [SpilledColumn(kind, spill) for kind in _KINDS.values()]
 
-    @property
-    def end_ps(self) -> int:
-        """When the last operation ended, whether it was kept or not."""
-        return int(self._columns.last_end)
-
-    def add(self, world: int, kept: I64) -> None:
+    def add(self, world: int) -> None:
         """Take operations of one more job, too."""
-        columns, ranks, all_kept = self._columns, len(self._columns.jobs), len(self._columns.is_kept) == 0
+        columns = self._columns
         jobs = int(columns.jobs.max(initial=-1)) + 1
         columns.put(
             jobs=np.append(columns.jobs, np.full(world, jobs, np.int32)),
             numbers=np.append(columns.numbers, np.arange(world, dtype=np.int32)),
         )
         self._grows = True
-        if all_kept and len(kept) == world:
-            return
-        is_kept = np.ones(ranks, np.int8) if all_kept else columns.is_kept
-        more = np.zeros(world, np.int8)
-        more[kept] = True
-        columns.put(is_kept=np.append(is_kept, more))
 
     def take(self, rows: NDArray[Any], settled_ps: int = NEVER) -> int:
         """Write down rows that ended before ``settled_ps``: no other comes that did.

@@ -23,7 +23,7 @@ from cosim.engine.columns import NONE
 from cosim.engine.driven import DrivenJob, IssuedPrograms, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
-from cosim.engine.operation_log import OperationLog, evenly
+from cosim.engine.operation_log import OperationLog, evenly, marked
 from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
@@ -184,7 +184,8 @@ class Replay:
             self._directing = Directing(director, self._engine, self._jobs, self._count_bytes)
         kept = sum(map(_num_operations, jobs, self._kept))
         grows = any(info.driven for info in jobs)
-        self._operations = OperationLog(worlds, self._kept, kept, spill, grows=grows)
+        self._operations = OperationLog(worlds, kept, spill, grows=grows)
+        self._engine.columns.put(is_kept=marked(worlds, self._kept))
         self._engine.columns.on_operations = self._operations.take
         self._starting: dict[int, list[ReadyJob]] = {}
         self._slowing: dict[int, list[tuple[int, Slowdown]]] = {}
@@ -260,8 +261,9 @@ class Replay:
         kept = evenly(world, self._keeps)
         self._kept.append(kept)
         self._total += _num_operations(info, np.arange(world))
-        self._operations.add(world, kept)
+        self._operations.add(world)
         self._engine.add(job)
+        self._engine.columns.put(is_kept=marked(self._worlds(), self._kept))
         self._slowdowns.append(iter(info.slowdowns))
         if info.driven or info.start_ps > self.environment.now_ps:
             self._expect(job)
@@ -550,6 +552,7 @@ class Replay:
 
     def _records(self, interrupted: str, wall: float, cpu: float) -> Records:
         engine = self._engine
+        end_ps = int(engine.columns.scalars["last_end"])
         ops = self._operations.records(engine.columns.last_operations())
         sums = zip(engine.columns.scalars["digest"], engine.columns.scalars["op_digest"], strict=True)
         digest = "".join(f"{(int(a) + int(b)) % 2**64:016x}" for a, b in sums)
@@ -567,14 +570,14 @@ class Replay:
             traffic=engine.flow_log.traffic(),
             links=self._network.statistics(),
             num_messages=engine.flow_log.num_messages,
-            end_ps=self._operations.end_ps,
+            end_ps=end_ps,
             digest=digest,
             wall_s=time.perf_counter() - wall,
             cpu_s=time.process_time() - cpu,
             messages=engine.flow_log.messages(),
             interrupted=interrupted,
             recorded=self._recorded(),
-            series=None if self._series is None else self._series.series(self._operations.end_ps),
+            series=None if self._series is None else self._series.series(end_ps),
             info={
                 "advances": self._num_advances(),
                 "repeated": engine.repeated(),
@@ -584,8 +587,11 @@ class Replay:
 
     def _recorded(self) -> tuple[I64, ...] | None:
         """The ranks of each job whose operations were kept; None: all."""
-        worlds = [job.info.workload.world_size for job in self._jobs]
-        return None if [*map(len, self._kept)] == worlds else tuple(self._kept)
+        return None if [*map(len, self._kept)] == self._worlds() else tuple(self._kept)
+
+    def _worlds(self) -> list[int]:
+        """How many ranks each job has."""
+        return [job.info.workload.world_size for job in self._jobs]
 
     def _num_advances(self) -> int:
         """How often the network itself was asked."""

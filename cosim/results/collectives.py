@@ -105,8 +105,8 @@ def _one(columns: CollectiveColumns, rows: I64, job: str) -> CollectiveSummary:
     algorithm = columns.algorithm.names[columns.algorithm.codes[first]]
     ranks, size_bytes = int(columns.group_size[first]), int(columns.size_bytes[first])
     copies = columns.copies[rows]
-    times = (columns.end_ps - columns.ready_ps)[rows]
-    waits = (columns.ready_ps - columns.start_ps)[rows]
+    times = columns.end_ps[rows] - columns.ready_ps[rows]
+    waits = columns.ready_ps[rows] - columns.start_ps[rows]
     count, total, waited = int(copies.sum()), _total(times, copies), _total(waits, copies)
     size = nccl_size_bytes(collective, size_bytes, ranks)
     algbw = size * 8 * PS_PER_S * count / total if size and total else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +29,37 @@ class Straggler:
 
 
 def find_stragglers(
-    records: Records, table: OpTable, collectives: CollectiveColumns, job: int, count: int = 3
-) -> tuple[Straggler, ...]:
-    """The ``count`` ranks of a job that others waited longest for.
+    records: Records, table: OpTable, collectives: CollectiveColumns, count: int = 3
+) -> list[tuple[Straggler, ...]]:
+    """The ``count`` ranks of each job that others waited longest for.
 
     The last to arrive is found by time: a rank of the group that began a collective at the instant at
     which the group was complete. Operation numbers can't say, since programs number differently.
     """
-    late = np.flatnonzero((collectives.job == job) & (collectives.ready_ps > collectives.start_ps))
-    if not len(late) or records.recorded is not None:
+    if records.recorded is not None:
+        return [()] * len(records.jobs)
+    late = np.flatnonzero(collectives.ready_ps > collectives.start_ps)
+    begun = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE)[table.rows(records.ops)])
+    rows = zip(
+        _by_job(late, collectives.job, len(records.jobs)),
+        _by_job(begun, records.ops.job, len(records.jobs)),
+        strict=True,
+    )
+    return [_of_job(records, collectives, job, *mine, count) for job, mine in enumerate(rows)]
+
+
+def _by_job(rows: I64, job: NDArray[np.integer[Any]], jobs: int) -> list[I64]:
+    """Some rows of columns, those of each job together."""
+    mine = job[rows]
+    ends = np.cumsum(np.bincount(mine, minlength=jobs))
+    return np.split(rows[np.argsort(mine, kind="stable")], ends[:-1])
+
+
+def _of_job(
+    records: Records, collectives: CollectiveColumns, job: int, late: I64, begun: I64, count: int
+) -> tuple[Straggler, ...]:
+    """Of one job, from its collectives that ranks waited for, and its ranks' collectives."""
+    if not len(late):
         return ()
     ranks, sizes = collectives.ranks(late)
     ready = collectives.ready_ps[late]
@@ -44,7 +67,6 @@ def find_stragglers(
 
     ops = records.ops
     instants, moment = np.unique(ready, return_inverse=True)
-    begun = np.flatnonzero((ops.job == job) & table.is_kind(OpKind.COLLECTIVE)[table.rows(ops)])
     start = ops.start_ps[begun]
     place = np.minimum(np.searchsorted(instants, start), len(instants) - 1)
     on_time = instants[place] == start

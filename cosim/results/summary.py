@@ -314,7 +314,7 @@ def summarize(
     table = op_table(records)
     parts = break_down(records, table)
     collectives = collective_columns(records.collectives)
-    late = [find_stragglers(records, table, collectives, j) for j in range(len(records.jobs))]
+    late = find_stragglers(records, table, collectives)
     base = table.rank_base
     paths = last_critical_paths(records, by_message=False)
     limits = {path.job: limit(parts_of(path.steps)) for path in paths}

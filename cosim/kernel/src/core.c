@@ -128,6 +128,9 @@ static inline void add_busy(struct core *core, int64_t link, int64_t start, int6
   }
 }
 
+/* A fraction of a time, to the nearest picosecond. */
+static inline int64_t share_of_time(int64_t time, double fraction) { return (int64_t)((double)time * fraction + 0.5); }
+
 /* Count a fraction of a link as busy in [start, end), to the nearest picosecond at each bin's end. */
 static void add_share(struct core *core, int64_t link, int64_t start, int64_t end, double fraction) {
   keep_use(core, link, start, end, fraction);
@@ -136,7 +139,7 @@ static void add_share(struct core *core, int64_t link, int64_t start, int64_t en
   for (int64_t b = start >> bits; stop < end; b++) {
     stop = least(end, (b + 1) << bits);
     /* Rounded from the start on, not bin by bin, so that bins add up to the whole. */
-    int64_t total = (int64_t)((double)(stop - start) * fraction + 0.5);
+    int64_t total = share_of_time(stop - start, fraction);
     core->link_busy[b * core->link_busy_cols + link] += total - counted;
     counted = total;
   }

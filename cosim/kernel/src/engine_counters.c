@@ -148,15 +148,20 @@ static inline int64_t fct_bin(int64_t value) {
   return 64 + shift * 64 + (value >> shift) - 64;
 }
 
+/* Add to a sum of times, which is *sum + *carries * FCT_CARRY. */
+static inline void add_times(int64_t *sum, int64_t *carries, int64_t time) {
+  *sum += time;
+  if (*sum >= FCT_CARRY) {
+    *sum -= FCT_CARRY;
+    ++*carries;
+  }
+}
+
 /* Count a message that took so long, but for its bin. */
 static inline void count_time(struct engine_state *state, int64_t took) {
   state->fct_min = least(state->fct_min, took);
   state->fct_max = most(state->fct_max, took);
-  state->fct_sum += took;
-  if (state->fct_sum >= FCT_CARRY) {
-    state->fct_sum -= FCT_CARRY;
-    state->fct_carries++;
-  }
+  add_times(&state->fct_sum, &state->fct_carries, took);
   state->messages++;
 }
 
@@ -282,23 +287,33 @@ int64_t count_completions(struct engine *engine, int64_t count, const int32_t *h
 
 /* -- operations --------------------------------------------------------------------------------------------------------- */
 
-/* Log an operation that ended, and fold it into the digest of operations. */
-static void log_row(struct engine *engine, struct ended_operation row) {
-  struct engine_state *state = &engine->state;
-  const struct rank *rank = &engine->ranks[row.rank];
-  RESERVE(engine, log, state->num_log + 1);
-  engine->log[state->num_log++] = row;
-  state->ops_done++;
-  uint64_t hashed = mix_in(mix_in(mix_in(mix_in(0, rank->job), row.iteration), rank->number), row.op);
-  add_to_digest(state->op_digest, mix_in(mix_in(hashed, row.start), row.end));
+/* What operations of one iteration of a job have in common in the digest, and what one of them is there. */
+static inline uint64_t hash_iteration(int64_t job, int64_t iteration) { return mix_in(mix_in(0, job), iteration); }
+
+static inline uint64_t hash_operation(uint64_t of_iteration, int64_t number, int64_t op, int64_t start, int64_t end) {
+  return mix_in(mix_in(mix_in(mix_in(of_iteration, number), op), start), end);
 }
 
+/* Log an operation that ended, where its rank's are kept. */
+static inline void log_row(struct engine *engine, struct ended_operation row) {
+  struct engine_state *state = &engine->state;
+  state->ops_done++;
+  state->last_end = most(state->last_end, row.end);
+  if (engine->is_kept_len > 0 && !engine->is_kept[row.rank]) return;
+  RESERVE(engine, log, state->num_log + 1);
+  engine->log[state->num_log++] = row;
+}
+
+/* Fold an operation that ended into the digest of operations, and log it. */
 static void log_operation(struct engine *engine, int64_t number, int32_t op, int32_t iteration, int64_t start,
                           int64_t end) {
   struct ended_operation row = {start, end, (int32_t)number, op, iteration, 0};
+  const struct rank *rank = &engine->ranks[number];
   log_row(engine, row);
+  add_to_digest(engine->state.op_digest,
+                hash_operation(hash_iteration(rank->job, iteration), rank->number, op, start, end));
   struct repeats *repeats = engine->repeats;
-  if (!is_recorded(repeats, engine->ranks[number].job)) return;
+  if (!is_recorded(repeats, rank->job)) return;
   RESERVE(repeats, ops, repeats->state.num_ops + 1);
   repeats->ops[repeats->state.num_ops++] = row;
 }
@@ -331,7 +346,6 @@ static void sort_rounds(struct kept_operations *to, struct ended_operation *rows
 }
 
 static void write_operation(struct kept_operations *to, const struct ended_operation *row) {
-  if (to->is_kept_len > 0 && !to->is_kept[row->rank]) return;
   int64_t k = to->count++;
   to->job[k] = to->jobs[row->rank];
   to->iteration[k] = row->iteration;
@@ -353,7 +367,6 @@ int64_t keep_operations(struct kept_operations *to, int64_t count, struct ended_
   /* They come by time, but for those that were repeated. */
   sort_rounds(to, rows, count);
   for (begin = 0; begin < count && rows[begin].end < settled; begin++) write_operation(to, &rows[begin]);
-  if (begin > 0) to->last_end = rows[begin - 1].end;
   memmove(rows, rows + begin, (size_t)(count - begin) * sizeof *rows);
   return count - begin;
 }

@@ -141,7 +141,8 @@ static bool find_parts(struct engine *engine, struct core *core) {
     repeats->parts[j] = (struct repeated_part){.due = 1};
   }
   find_group_jobs(engine);
-  state->num_ops = state->num_flows = state->num_collectives = state->num_messages = core->kept->count = 0;
+  state->num_ops = state->num_flows = state->num_sums = state->num_collectives = state->num_messages =
+      core->kept->count = 0;
   state->is_full = state->stale = 0;
   return true;
 }
@@ -361,7 +362,8 @@ static void begin_interval(struct engine *engine, struct core *core, const void 
   bool is_first = true;
   FOR_PARTS(repeats, p) is_first = is_first && !repeats->parts[p].is_whole;
   if (is_first)
-    state->num_ops = state->num_flows = state->num_collectives = state->num_messages = core->kept->count = 0;
+    state->num_ops = state->num_flows = state->num_sums = state->num_collectives = state->num_messages =
+        core->kept->count = 0;
   memcpy(one->begin, digest, sizeof one->begin);
   one->away = period;
   one->ops0 = state->num_ops;
@@ -391,6 +393,56 @@ static void keep_rows(struct engine *engine, int64_t part) {
   }
 }
 
+/* Write down the sums that were made, and forget them: to be called again for each place that a sum was made at. */
+static void write_sum(struct repeats *repeats, int64_t at) {
+  if (repeats->scratch[at] == 0) return;
+  RESERVE(repeats, sums, repeats->state.num_sums + 1);
+  repeats->sums[repeats->state.num_sums++] = (struct repeated_sum){at, repeats->scratch[at]};
+  repeats->scratch[at] = 0;
+}
+
+/* What arrivals of a part add up to, by bin of their times and by pair. */
+static void sum_arrivals(const struct engine *engine, struct repeated_part *part) {
+  struct repeats *repeats = engine->repeats;
+  const struct repeated_flow *from = repeats->flows + part->flows0, *to = repeats->flows + part->flows;
+  RESERVE(repeats, scratch, most(FCT_BINS, engine->traffic->state.num_pairs));
+  part->arrivals = part->took = part->took_carries = 0;
+  part->first_arrival = NEVER;
+  part->last_arrival = 0;
+  part->bins = repeats->state.num_sums;
+  for (const struct repeated_flow *one = from; one < to; one++) {
+    if (one->pair == NONE) continue;
+    part->arrivals++;
+    add_times(&part->took, &part->took_carries, one->took);
+    part->first_arrival = least(part->first_arrival, one->time);
+    part->last_arrival = most(part->last_arrival, one->time);
+    repeats->scratch[one->bin]++;
+  }
+  for (const struct repeated_flow *one = from; one < to; one++)
+    if (one->pair != NONE) write_sum(repeats, one->bin);
+  part->pairs = repeats->state.num_sums;
+  for (const struct repeated_flow *one = from; one < to; one++)
+    if (one->pair != NONE) repeats->scratch[one->pair] += one->bytes;
+  for (const struct repeated_flow *one = from; one < to; one++)
+    if (one->pair != NONE) write_sum(repeats, one->pair);
+}
+
+/* How long each link was busy for a part. */
+static void sum_uses(struct repeats *repeats, const struct core *core, struct repeated_part *part) {
+  const struct link_use *from = core->kept->uses + part->uses0, *to = core->kept->uses + part->uses;
+  RESERVE(repeats, scratch, core->link_busy_cols);
+  part->links = repeats->state.num_sums;
+  part->first_use = NEVER;
+  part->last_use = 0;
+  for (const struct link_use *one = from; one < to; one++) {
+    part->first_use = least(part->first_use, one->start);
+    part->last_use = most(part->last_use, one->end);
+    repeats->scratch[one->link] += share_of_time(one->end - one->start, one->part);
+  }
+  for (const struct link_use *one = from; one < to; one++) write_sum(repeats, one->link);
+  part->links_end = repeats->state.num_sums;
+}
+
 /* The state at which the interval that is kept should end. */
 static void end_interval(struct engine *engine, struct core *core, const void *columns, int64_t part,
                          const uint64_t *digest) {
@@ -408,6 +460,9 @@ static void end_interval(struct engine *engine, struct core *core, const void *c
   one->uses = core->kept->count;
   one->collectives = repeats->state.num_collectives;
   one->messages = repeats->state.num_messages;
+  one->times = 0;
+  sum_arrivals(engine, one);
+  sum_uses(repeats, core, one);
   set_recorder(repeats, core, NONE);
 }
 
@@ -451,93 +506,167 @@ static bool may_repeat(const struct engine *engine, const void *columns, int64_t
 }
 
 static void repeat_operations(struct engine *engine, const struct repeated_part *part) {
-  struct repeats *repeats = engine->repeats;
+  const struct repeats *repeats = engine->repeats;
+  int64_t later = part->times * part->time, job = NONE, iteration = NONE;
+  uint64_t digest[2] = {0, 0}, of_iteration = 0;
   for (int64_t k = part->ops0; k < part->ops; k++) {
-    struct ended_operation *row = &repeats->ops[k];
-    row->start += part->time;
-    row->end += part->time;
-    row->iteration += (int32_t)repeats->jobs[engine->ranks[row->rank].job].step;
-    log_row(engine, *row);
+    struct ended_operation row = repeats->ops[k];
+    const struct rank *rank = &engine->ranks[row.rank];
+    row.start += later;
+    row.end += later;
+    row.iteration += (int32_t)(part->times * repeats->jobs[rank->job].step);
+    if (rank->job != job || row.iteration != iteration) { /* neighbours mostly share them */
+      job = rank->job;
+      iteration = row.iteration;
+      of_iteration = hash_iteration(job, iteration);
+    }
+    add_to_digest(digest, hash_operation(of_iteration, rank->number, row.op, row.start, row.end));
+    log_row(engine, row);
   }
+  engine->state.op_digest[0] += digest[0];
+  engine->state.op_digest[1] += digest[1];
+}
+
+/* Count what arrives, by sums: whether all of it falls into one bin of time. */
+static bool add_arrivals(struct engine *engine, const struct repeated_part *part) {
+  struct engine_state *state = &engine->state;
+  struct traffic *traffic = engine->traffic;
+  const struct repeated_sum *sums = engine->repeats->sums;
+  int64_t later = part->times * part->time, first = part->first_arrival + later, last = part->last_arrival + later;
+  while (last >> traffic->state.bin_bits >= traffic->state.bins) widen_traffic(traffic);
+  if (first >> traffic->state.bin_bits != last >> traffic->state.bin_bits) return false;
+  for (int64_t k = part->bins; k < part->pairs; k++) engine->fct[sums[k].at] += sums[k].amount;
+  for (int64_t k = part->pairs; k < part->links; k++) add_traffic(traffic, sums[k].at, sums[k].amount, last);
+  add_times(&state->fct_sum, &state->fct_carries, part->took);
+  state->fct_carries += part->took_carries;
+  state->messages += part->arrivals;
+  return true;
 }
 
 static void repeat_flows(struct engine *engine, struct core *core, const struct repeated_part *part) {
-  struct repeats *repeats = engine->repeats;
+  const struct repeats *repeats = engine->repeats;
+  int64_t later = part->times * part->time, count = part->flows - part->flows0;
+  uint64_t digest[2] = {0, 0}, head = 0;
+  int64_t high = -1;
   for (int64_t k = part->flows0; k < part->flows; k++) {
-    struct repeated_flow *one = &repeats->flows[k];
-    one->key_high += repeats->jobs[one->key_high >> 51].step << 31;
-    one->time += part->time;
-    fold_flow(&engine->state, one->key_high, one->key_low, one->time);
-    if (one->pair != NONE) count_arrival(engine, one->pair, one->bytes, one->time, one->took, one->bin);
+    const struct repeated_flow *one = &repeats->flows[k];
+    if (one->key_high != high) { /* neighbours mostly share it */
+      high = one->key_high;
+      head = mix_in(0, high + (part->times * repeats->jobs[high >> 51].step << 31));
+    }
+    add_to_digest(digest, mix_in(mix_in(head, one->key_low), one->time + later));
   }
-  core->state.num_started += part->flows - part->flows0;
-  core->state.num_completed += part->flows - part->flows0;
-  core->state.num_events += part->flows - part->flows0;
+  engine->state.digest[0] += digest[0];
+  engine->state.digest[1] += digest[1];
+  if (part->arrivals > 0 && !add_arrivals(engine, part))
+    for (int64_t k = part->flows0; k < part->flows; k++) {
+      const struct repeated_flow *one = &repeats->flows[k];
+      if (one->pair != NONE) count_arrival(engine, one->pair, one->bytes, one->time + later, one->took, one->bin);
+    }
+  core->state.num_started += count;
+  core->state.num_completed += count;
+  core->state.num_events += count;
 }
 
 /* Collectives and messages that were written down. */
 static void repeat_rows(struct engine *engine, const struct repeated_part *part) {
-  struct repeats *repeats = engine->repeats;
+  const struct repeats *repeats = engine->repeats;
   struct engine_state *state = &engine->state;
+  int64_t later = part->times * part->time;
   RESERVE(engine, collective_log, state->num_collective_log + part->collectives - part->collectives0);
   for (int64_t k = part->collectives0; k < part->collectives; k++) {
-    struct ended_collective *row = &repeats->collectives[k];
-    row->start += part->time;
-    row->ready += part->time;
-    row->end += part->time;
-    row->iteration += (int32_t)repeats->jobs[engine->ranks[row->rank].job].step;
-    engine->collective_log[state->num_collective_log++] = *row;
+    struct ended_collective *row = &engine->collective_log[state->num_collective_log++];
+    *row = repeats->collectives[k];
+    row->start += later;
+    row->ready += later;
+    row->end += later;
+    row->iteration += (int32_t)(part->times * repeats->jobs[engine->ranks[row->rank].job].step);
   }
   RESERVE(engine, kept, state->num_kept + part->messages - part->messages0);
   for (int64_t k = part->messages0; k < part->messages; k++) {
-    struct kept_message *row = &repeats->messages[k];
-    row->key_high += repeats->jobs[row->key_high >> 51].step << 31;
-    row->start += part->time;
-    row->end += part->time;
-    engine->kept[state->num_kept++] = *row;
+    struct kept_message *row = &engine->kept[state->num_kept++];
+    *row = repeats->messages[k];
+    row->key_high += part->times * repeats->jobs[row->key_high >> 51].step << 31;
+    row->start += later;
+    row->end += later;
   }
+}
+
+/* Count what links carried, by sums: whether all of it falls into one bin of time. */
+static bool add_uses(const struct repeats *repeats, struct core *core, const struct repeated_part *part) {
+  int64_t later = part->times * part->time, bits = core->state.bin_bits;
+  int64_t bin = (part->first_use + later) >> bits;
+  if (part->last_use + later > bins_end(core) || bin != (part->last_use + later - 1) >> bits) return false;
+  for (int64_t k = part->links; k < part->links_end; k++)
+    core->link_busy[bin * core->link_busy_cols + repeats->sums[k].at] += repeats->sums[k].amount;
+  return true;
 }
 
 static void repeat_uses(const struct repeats *repeats, struct core *core, void *columns, int64_t number) {
   const struct repeated_part *part = &repeats->parts[number];
-  struct link_uses *kept = core->kept;
+  const struct link_uses *kept = core->kept;
+  int64_t later = part->times * part->time;
   if (part->flows == part->flows0) return; /* links may be many */
-  for (int64_t k = part->uses0; k < part->uses; k++) {
-    struct link_use *use = &kept->uses[k];
-    use->start += part->time;
-    use->end += part->time;
-    /* While another part's are kept, these are none of them. */
-    if (repeats->state.network == FAIR_LINKS)
-      add_share(core, use->link, use->start, use->end, use->part);
-    else if (repeats->state.network == LINKS_IN_TURN)
-      add_busy(core, use->link, use->start, use->end - use->start);
-    else
-      add_whole_bins(core, columns, use->link, use->start, use->end - use->start);
-  }
+  if (part->uses > part->uses0 && !add_uses(repeats, core, part))
+    for (int64_t k = part->uses0; k < part->uses; k++) {
+      const struct link_use *use = &kept->uses[k];
+      int64_t start = use->start + later, length = use->end - use->start;
+      /* While another part's are kept, these are none of them. */
+      if (repeats->state.network == FAIR_LINKS)
+        add_share(core, use->link, start, start + length, use->part);
+      else if (repeats->state.network == LINKS_IN_TURN)
+        add_busy(core, use->link, start, length);
+      else
+        add_whole_bins(core, columns, use->link, start, length);
+    }
   for (int64_t k = 0; k < core->link_busy_cols; k++)
     if (kept->users[k] == number) core->link_bytes[k] += repeats->link_bytes[k];
 }
 
-/* Ranks are as many iterations on. */
-static void move_ranks(struct engine *engine, int64_t part) {
+/* Ranks have ended as many iterations more. */
+static void repeat_ends(struct engine *engine, int64_t part) {
   struct repeats *repeats = engine->repeats;
   int64_t length = repeats->parts[part].time;
   FOR_RANKS(engine, r, part) {
     struct rank *rank = &engine->ranks[r];
-    const struct program *program = &engine->programs[rank->program];
     const struct job *job = &engine->jobs[rank->job];
-    int64_t step = repeats->jobs[rank->job].step, slots = 2 * (int64_t)job->open - 1;
+    int64_t step = repeats->jobs[rank->job].step;
     int64_t *ends = engine->iteration_ends + job->end0 + rank->number;
     for (int64_t k = rank->oldest - repeats->oldest[r]; k < rank->oldest; k++)
       ends[(k + step) * job->ranks] = ends[k * job->ranks] + length;
     if (step > 0) rank->finish += length;
-    rank->cause += length;
     rank->iteration += (int32_t)step;
     rank->oldest += (int32_t)step;
+  }
+  FOR_JOBS(repeats, j, part) {
+    repeats->jobs[j].ended += repeats->jobs[j].step;
+    repeats->jobs[j].taken += repeats->jobs[j].step;
+  }
+}
+
+/* All that happened in an interval has happened again. */
+static void repeat_interval(struct engine *engine, struct core *core, void *columns, int64_t part) {
+  struct repeated_part *one = &engine->repeats->parts[part];
+  one->times++;
+  repeat_operations(engine, one);
+  repeat_flows(engine, core, one);
+  repeat_rows(engine, one);
+  repeat_uses(engine->repeats, core, columns, part);
+  repeat_ends(engine, part);
+}
+
+/* What a part has under way is as many intervals later. */
+static void move_state(struct engine *engine, const struct core *core, int64_t part) {
+  struct repeats *repeats = engine->repeats;
+  int64_t times = repeats->parts[part].times, later = times * repeats->parts[part].time;
+  FOR_RANKS(engine, r, part) {
+    struct rank *rank = &engine->ranks[r];
+    int64_t slots = 2 * (int64_t)engine->jobs[rank->job].open - 1, step = times * repeats->jobs[rank->job].step;
+    rank->cause += later;
     for (int64_t k = 0; k < slots; k++) engine->slots[rank->slot0 + k].iteration += (int32_t)step;
-    for (int64_t op = 0; op < slots * program->ops; op++) {
+    for (int64_t op = 0; op < slots * engine->programs[rank->program].ops; op++) {
       struct rank_cell *cell = &engine->cells[rank->cell0 + op];
-      if (cell->started != NONE) cell->started += length;
+      if (cell->started != NONE) cell->started += later;
     }
   }
   for (int64_t c = 0; c < engine->channels_len; c++)
@@ -545,30 +674,15 @@ static void move_ranks(struct engine *engine, int64_t part) {
       struct message *one = &engine->messages[at];
       const struct repeated_job *job = job_of(engine, one);
       if (job->part != part) break;
-      one->send_iteration += (int32_t)job->step;
-      one->recv_iteration += (int32_t)job->step;
+      one->send_iteration += (int32_t)(times * job->step);
+      one->recv_iteration += (int32_t)(times * job->step);
     }
   for (int64_t k = 0; k < engine->groups_len; k++)
     if (part_of_group(engine, k) == part)
-      engine->groups[k].iteration += (int32_t)repeats->jobs[repeats->group_jobs[k]].step;
-}
-
-/* All that happened in an interval has happened again. */
-static void repeat_interval(struct engine *engine, struct core *core, void *columns, int64_t part) {
-  struct repeats *repeats = engine->repeats;
-  struct repeated_part *one = &repeats->parts[part];
-  repeat_operations(engine, one);
-  repeat_flows(engine, core, one);
-  repeat_rows(engine, one);
-  repeat_uses(repeats, core, columns, part);
-  move_ranks(engine, part);
+      engine->groups[k].iteration += (int32_t)(times * repeats->jobs[repeats->group_jobs[k]].step);
   for (int64_t k = 0; k < engine->free_at_len; k++)
-    if (core->kept->users[core->link_busy_cols + k] == part && engine->free_at[k] > one->asleep - one->time)
-      engine->free_at[k] += one->time;
-  FOR_JOBS(repeats, j, part) {
-    repeats->jobs[j].ended += repeats->jobs[j].step;
-    repeats->jobs[j].taken += repeats->jobs[j].step;
-  }
+    if (core->kept->users[core->link_busy_cols + k] == part && engine->free_at[k] > engine->state.now - later)
+      engine->free_at[k] += later;
 }
 
 /* What of a heap's events is a part's is held, times from now on; the others stay. */
@@ -608,10 +722,11 @@ static void fall_asleep(struct engine *engine, int64_t part) {
 }
 
 /* It goes on as it was before, only later. */
-static void wake_up(struct engine *engine, int64_t part) {
+static void wake_up(struct engine *engine, const struct core *core, int64_t part) {
   struct repeats *repeats = engine->repeats;
   struct engine_state *state = &engine->state;
   int64_t kept = 0;
+  move_state(engine, core, part);
   repeats->parts[part].asleep = repeats->parts[part].is_whole = repeats->parts[part].due = 0;
   for (int64_t k = 0; k < repeats->state.num_held; k++) {
     struct due one = repeats->held[k];
@@ -672,7 +787,7 @@ static void repeat(struct engine *engine, struct core *core, void *columns, int6
     if (may_repeat(engine, columns, p, until))
       sleep_on(engine, p);
     else
-      wake_up(engine, p);
+      wake_up(engine, core, p);
   }
   if (!state->stale || find_parts(engine, core))
     FOR_PARTS(repeats, p) {

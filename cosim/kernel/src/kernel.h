@@ -1280,6 +1280,7 @@ struct engine_state {
   int64_t words_used;
   int64_t num_plans;
   int64_t num_log, most_log; /* operations that ended, and how many there may be before Python takes them */
+  int64_t last_end; /* of an operation, whether it was kept or not */
   int64_t num_collective_log;
   int64_t serial; /* of the next rendezvous */
   int64_t ops_done;
@@ -1591,7 +1592,7 @@ struct repeats_state {
   int64_t is_full; /* 1: no other interval is kept */
   int64_t recorder; /* the part of which an interval is kept now; NONE */
   int64_t num_running, num_claims, num_held;
-  int64_t num_ops, num_flows, num_collectives, num_messages; /* of all intervals */
+  int64_t num_ops, num_flows, num_sums, num_collectives, num_messages; /* of all intervals */
   int64_t collectives_before, messages_before; /* the interval that is kept now */
 };
 
@@ -1610,7 +1611,16 @@ struct repeated_part {
   int64_t time; /* when it began; then, how long it is */
   int64_t next_change; /* before it; then, of it */
   int64_t ops0, ops, flows0, flows, uses0, uses, collectives0, collectives, messages0, messages;
+  int64_t times; /* so often it was repeated */
+  int64_t bins, pairs, links, links_end; /* of `sums`: by bin of a completion time, pair and link */
+  int64_t first_arrival, last_arrival, first_use, last_use; /* when, in the interval as it was simulated */
+  int64_t arrivals, took, took_carries; /* messages that arrived, and how long they took together */
   uint64_t begin[2];
+};
+
+/* What rows of an interval add up to: messages, bytes, or picoseconds. */
+struct repeated_sum {
+  int64_t at, amount;
 };
 
 struct repeated_job {
@@ -1645,6 +1655,8 @@ struct repeats {
   GROWN(struct due, held); /* of what sleeps, times from then on */
   GROWN(struct ended_operation, ops);
   GROWN(struct repeated_flow, flows);
+  GROWN(struct repeated_sum, sums);
+  GROWN(int64_t, scratch); /* 0 throughout, but while sums are made */
   GROWN(struct ended_collective, collectives);
   GROWN(struct kept_message, messages);
   GROWN(int64_t, link_bytes); /* before the interval of who uses it; then, of it */
@@ -1664,6 +1676,7 @@ struct engine {
   COLUMN(int32_t, lane_base);
   COLUMN(struct job, jobs);
   COLUMN(struct rank, ranks);
+  COLUMN(int8_t, is_kept); /* whether a rank's operations are; empty: those of all are */
   COLUMN(struct rank_slot, slots);
   COLUMN(struct rank_cell, cells);
   COLUMN(struct lane, lanes);
@@ -1715,7 +1728,6 @@ struct engine {
 struct kept_operations {
   COLUMN(int32_t, jobs); /* of each rank */
   COLUMN(int32_t, numbers); /* its number in its job */
-  COLUMN(int8_t, is_kept); /* whether its operations are; empty: those of all are */
   COLUMN(int32_t, job);
   COLUMN(int32_t, iteration);
   COLUMN(int32_t, rank);
@@ -1724,7 +1736,6 @@ struct kept_operations {
   COLUMN(int64_t, end);
   GROWN(struct ended_operation, spare);
   int64_t count;
-  int64_t last_end; /* whether that one was kept or not */
 };
 
 /* A job's operations as its table has them, and what is found of them on the way: the ends of each program are found as

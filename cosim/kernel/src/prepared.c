@@ -22,16 +22,14 @@ static void copy_part(const struct copied_part *part) {
   if (source->len > 0) memcpy(column->data, source->data, (size_t)(source->len * part->size));
 }
 
-/* Have one engine go on up to `until`, whose operations nobody keeps; `end`: when the last ended. */
-static int64_t run_up_to(const struct prepared *prepared, int64_t until, int64_t *end) {
+/* Have one engine go on up to `until`, whose operations nobody keeps. */
+static int64_t run_up_to(const struct prepared *prepared, int64_t until) {
   struct engine *engine = prepared->engine;
   for (;;) {
     int64_t status = run_instants(engine, (network_loop)(intptr_t)prepared->loop,
                                   (struct core *)(intptr_t)prepared->core,
                                   (void *)(intptr_t)prepared->columns, until, TURNS_AT_ONCE);
-    struct engine_state *state = &engine->state;
-    if (state->num_log > 0) *end = engine->log[state->num_log - 1].end; /* they come by time */
-    state->num_log = 0;
+    engine->state.num_log = 0;
     if (status != PAUSED) return status;
   }
 }
@@ -61,7 +59,7 @@ static void write_ends(const struct engine *engine, int64_t num_jobs, int64_t *e
 }
 
 /* One run: jobs begin at their starts, those of one time together, by number. */
-static int64_t run_one(const struct prepared *prepared, int64_t run, int64_t *end) {
+static int64_t run_one(const struct prepared *prepared, int64_t run) {
   struct engine *engine = prepared->engine;
   int64_t num_jobs = prepared->starts_cols, now = -1;
   const int64_t *starts = prepared->starts + run * num_jobs;
@@ -69,7 +67,7 @@ static int64_t run_one(const struct prepared *prepared, int64_t run, int64_t *en
     int64_t next = NEVER;
     for (int64_t j = 0; j < num_jobs; j++)
       if (starts[j] > now) next = least(next, starts[j]);
-    int64_t status = run_up_to(prepared, next - 1, end);
+    int64_t status = run_up_to(prepared, next - 1);
     if (status != DONE || next == NEVER) return status;
     now = next;
     for (int64_t j = 0; j < num_jobs; j++)
@@ -90,10 +88,10 @@ int64_t run_prepared(struct prepared *prepared, int64_t first, int64_t count) {
       memcpy((char *)column->data + place->offset, &prepared->numbers[run * num_places + k], sizeof(int64_t));
     }
     struct run_outcome *outcome = &prepared->outcomes[run];
-    int64_t end = 0, status = run_one(prepared, run, &end);
+    int64_t status = run_one(prepared, run);
     if (status == DONE && !all_ended(engine, num_jobs)) status = UNFINISHED;
     const struct engine_state *state = &engine->state;
-    *outcome = (struct run_outcome){status, end, state->messages, {0, 0}};
+    *outcome = (struct run_outcome){status, state->last_end, state->messages, {0, 0}};
     for (int k = 0; k < 2; k++) outcome->digest[k] = state->digest[k] + state->op_digest[k];
     if (status == DONE) write_ends(engine, num_jobs, prepared->ends + run * prepared->ends_cols);
   }
