@@ -96,6 +96,10 @@ def validate(
     from cosim.experiment.measured_jobs import validate as simulated
     from cosim.formats.pytorch.kernel_times import read_iteration
 
+    if figure is not None:
+        from cosim.results.render.figure import check_figure
+
+        check_figure(figure)
     found = simulated(read_jobs(table, read_iteration))
     typer.echo(str(found))
     if figure is not None:

@@ -84,7 +84,7 @@ class EngineColumns(Columns):
         return ended
 
     def collectives(self) -> NDArray[Any]:
-        """Collectives that ended, in the order in which they were written down; good until the loop goes on."""
+        """Collectives that ended, in the order in which they were written; good until the loop goes on."""
         ended: NDArray[Any] = self.collective_log[: int(self.scalars["num_collective_log"])]
         return ended
 

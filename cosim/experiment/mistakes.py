@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from cosim.errors import InputError, ScenarioError
 from cosim.experiment.fields import describe, field_at
-from cosim.files.located_yaml import Document, Key
+from cosim.files.located_yaml import Document, Key, show_path
 from cosim.registry import GROUPS, Named, nearest
 
 _SHOWN = 12
@@ -127,6 +127,8 @@ def _say(
         right = f"it takes {describe(field)}{what}"
     if kind == "cosim":
         text, _, hint = str(item["msg"]).partition("\n  ")
+        if text.startswith("unknown key ") and (place := _who_takes(path, model, document.value)):
+            return f"unknown key {path[-1]!r}; {place} takes it", hint
         return text, hint or right
     if kind == "value_error":
         text, _, hint = str(context["error"]).partition("\n  ")
@@ -141,6 +143,28 @@ def _say(
     message = str(item["msg"])
     message = message.removeprefix("Input ").removeprefix("Value ")
     return f"{_show(value)} {message[:1].lower()}{message[1:]}", right
+
+
+def _who_takes(path: tuple[Key, ...], model: type[BaseModel], value: Any) -> str:
+    """The mapping nearest to a key's that takes the key; empty: none does."""
+    *here, key = path
+    found = [one for one in _mappings(value, ()) if field_at(model, value, (*one, key)) is not None]
+
+    def distance(one: tuple[Key, ...]) -> int:
+        shared = next((n for n, (a, b) in enumerate(zip(one, here, strict=False)) if a != b), None)
+        return len(one) + len(here) - 2 * (min(len(one), len(here)) if shared is None else shared)
+
+    nearest_one = min(found, key=distance, default=None)
+    return "" if nearest_one is None else show_path(nearest_one) or "the top level"
+
+
+def _mappings(value: Any, path: tuple[Key, ...]) -> Iterator[tuple[Key, ...]]:
+    """Where a value has mappings, itself first."""
+    if isinstance(value, dict):
+        yield path
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(one, dict | list):
+            yield from _mappings(one, (*path, key))
 
 
 def _choices(context: dict[str, Any]) -> list[str]:

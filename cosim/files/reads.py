@@ -150,14 +150,16 @@ def keep_read(path: Path) -> None:
                 )
 
 
-def head_of(path: Path, size: int) -> bytes:
-    """The beginning of a file. Looking at it doesn't count as reading it. Raises OSError."""
+def ends_of(path: Path, size: int) -> bytes:
+    """The beginning and the end of a file. Looking at it doesn't count as reading it. Raises OSError."""
     known = [(one, set(one.opened)) for one in _active]
     with path.open("rb") as file:
-        head = file.read(size)
+        ends = file.read(size)
+        file.seek(max(size, path.stat().st_size - size))
+        ends += file.read(size)
     for one, before in known:
         one.opened -= {place for place in one.opened - before if os.path.samefile(place, path)}  # noqa: PTH121
-    return head
+    return ends
 
 
 def note(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cosim.errors import InputError, Location
-from cosim.files.reads import head_of, keep_read
+from cosim.files.reads import ends_of, keep_read
 
 _PART = ".cosim-part-"
 _LEFT_S = 3600.0
@@ -44,7 +44,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def keep_others(path: Path, sign: str, what: str) -> None:
-    """See that a file to be written replaces only what cosim wrote, with the ``sign`` at its head.
+    """See that a file to be written replaces only what cosim wrote, with the ``sign`` at its head or end.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def keep_others(path: Path, sign: str, what: str) -> None:
     try:
         if not path.is_file():
             return
-        head = head_of(path, 4096)
+        ends = ends_of(path, 1 << 16)
     except OSError:
         return  # who writes says so
-    if head and sign.encode() not in head:
+    if ends and sign.encode() not in ends:
         raise InputError(
             f"is there already, and is no {what} that cosim wrote",
             location=Location(str(path)),
-            hint="name another file with -o, or remove it",
+            hint="name another file, or remove it",
         )

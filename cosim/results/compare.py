@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
 from cosim.results.certainty import faster
 from cosim.results.collectives import CollectiveSummary
 from cosim.results.differences import Explanation, RunFacts, differences
@@ -235,11 +233,9 @@ def _columns(run: Summary | ComparableRun) -> Mapping[str, Array] | None:
 
 
 def _shared(columns: Mapping[str, Array], summary: Summary) -> dict[int, list[str]]:
-    """Links that several jobs used, with those, as far as the run says."""
+    """Links that several jobs used, with those."""
     users: dict[int, set[int]] = {}
-    none = np.zeros(0, np.int64)
-    used = zip(columns.get("use_link", none).tolist(), columns.get("use_job", none).tolist(), strict=True)
-    for link, job in used:
+    for link, job in zip(columns["use_link"].tolist(), columns["use_job"].tolist(), strict=True):
         if job >= 0:
             users.setdefault(link, set()).add(job)
     return {

@@ -24,12 +24,11 @@ _RANKS_AT_ONCE = 1024
 def exposed_by_kind(columns: Mapping[str, Array]) -> list[dict[str, float]]:
     """Picoseconds of each job by kind, mean over its simulated ranks, over all iterations.
 
-    ``columns`` are those of ``columns.npz``; nothing where they don't say what operations send, or there are
-    more of these than :data:`MOST_OPERATIONS`.
+    ``columns`` are those of ``columns.npz``; nothing where there are more than :data:`MOST_OPERATIONS`.
     """
     ptr = columns["job_ptr"]
     none: list[dict[str, float]] = [{} for _ in range(len(ptr) - 1)]
-    if "row_sent" not in columns or len(columns["op_job"]) > MOST_OPERATIONS:
+    if len(columns["op_job"]) > MOST_OPERATIONS:
         return none
     names = columns["sent_text"].tolist()
     rank = ptr[columns["op_job"]] + columns["op_rank"]

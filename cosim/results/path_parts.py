@@ -25,9 +25,7 @@ class PathPart:
 
 
 def path_parts(columns: Mapping[str, NDArray[Any]], job: int) -> list[PathPart]:
-    """Parts of the critical path of a job's last iteration, the largest first; none without such columns."""
-    if "path_job" not in columns:
-        return []
+    """Parts of the critical path of a job's last iteration, the largest first."""
     mine = np.flatnonzero(columns["path_job"] == job)
     kinds, whats = columns["path_kind"][mine].tolist(), columns["path_what"][mine].tolist()
     lengths = (columns["path_end_ps"] - columns["path_start_ps"])[mine].tolist()

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from cosim.engine.records import MessageRecords
 from cosim.results.quantities import QUANTITIES
 from cosim.results.series import SERIES_COLUMNS
-from cosim.results.store import ADDED_COLUMNS, COLUMNS, FOLDED_COLUMNS, FORMAT
+from cosim.results.store import COLUMNS, FOLDED_COLUMNS, FORMAT
 from cosim.results.summary import Summary
 from cosim.results.sweep import column_of
 from cosim.results.table import Array
@@ -65,7 +65,7 @@ def unit_of(name: str) -> str:
 def columns() -> list[Column]:
     """The columns of ``columns.npz``, in the order in which they are declared."""
     groups: dict[When, dict[str, str]] = {
-        "always": COLUMNS | ADDED_COLUMNS,
+        "always": COLUMNS,
         "folded": FOLDED_COLUMNS,
         "record": SERIES_COLUMNS,
     }

@@ -82,9 +82,6 @@ COLUMNS = {
     "traffic_bin_ps": "int64 scalar: width of the bins of traffic_bytes",
     "fct_edges_ps": "int64[H + 1]: edges of the classes of message completion times",
     "fct_counts": "int64[H]: messages in each class",
-}
-
-ADDED_COLUMNS = {
     "topology_dims": "int64: endpoints along each dimension of the fabric, where it has some",
     "row_name": "int32[R]: of each operation of each program, its place in row_text",
     "row_kind": "int8[R]: compute, memory, collective, send, recv",
@@ -124,7 +121,6 @@ ADDED_COLUMNS = {
     "shared_job": "int64[V]: number of that job",
     "shared_sent_bytes": "int64[V, A]: what it sent over the link in each bin of the traffic",
 }
-"""Columns that runs written before 2026-11-22 don't have."""
 
 FOLDED_COLUMNS = {"job_rank_numbers": "int64[ranks]: the number that each simulated rank has in its job"}
 """Where a job is folded."""
@@ -180,7 +176,7 @@ def check_format(messages: Literal["npz", "parquet"] | None) -> None:
 
 
 def run_columns(records: Records) -> dict[str, Array]:
-    """Everything that is written of a run, by the names of :data:`COLUMNS` and :data:`ADDED_COLUMNS`."""
+    """Everything that is written of a run, by the names of :data:`COLUMNS`."""
     topology, ops, links, traffic = records.topology, records.ops, records.links, records.traffic
     folded = [job.rank_numbers for job in records.jobs] if any(j.folding for j in records.jobs) else None
     return {

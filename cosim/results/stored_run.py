@@ -111,10 +111,8 @@ class StoredRun:
         return operations_table(self._jobs, ops, self._about(ops))
 
     def _about(self, ops: OpRecords) -> dict[str, Array | Labels]:
-        """What each operation is, where the run says it."""
+        """What each operation is."""
         found = self.columns
-        if "rank_row" not in found:
-            return {}
         base = found["job_ptr"][ops.job] + ops.rank
         rows = found["rank_row"][base] + ops.op
         numbers = found.get("job_rank_numbers")
@@ -200,17 +198,17 @@ class StoredRun:
         Raises
         ------
         InputError
-            There is no such job, it ended no iteration, or the run is older than critical paths.
+            There is no such job, or it ended no iteration.
         """
         found = self.columns
         if not 0 <= job < len(self._jobs):
             raise InputError(f"there is no job {job}; there are {len(self._jobs)}, from 0")
-        mine = found["path_job"] == job if "path_job" in found else np.zeros(0, np.bool_)
+        mine = found["path_job"] == job
         if not mine.any():
             raise InputError(
                 f"of job {self._jobs[job]!r} no critical path is written",
                 location=Location(str(self.directory)),
-                hint="it ended no iteration, or an older cosim wrote it: run the scenario again",
+                hint="it ended no iteration",
             )
         numbers = found.get("job_rank_numbers")
         own = None if numbers is None else numbers[found["job_ptr"][job] :]
@@ -330,7 +328,11 @@ def _check_columns(path: Path) -> None:
             hint="run the scenario again with this version of cosim",
         )
     if missing:
-        raise InputError(f"columns are missing: {', '.join(missing)}", location=Location(str(path)))
+        raise InputError(
+            f"columns are missing: {', '.join(missing)}",
+            location=Location(str(path)),
+            hint="run the scenario again with this version of cosim",
+        )
 
 
 def _read_npz(path: Path, names: tuple[str, ...] | None) -> dict[str, Array]:

@@ -260,6 +260,16 @@ def test_a_figure_that_cannot_be_written_is_said_before_the_run(tmp_path: Path) 
     assert (tmp_path / "figure.svg").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_a_figure_of_cosims_is_drawn_again_as_it_was(ending: str, tmp_path: Path) -> None:
+    run, figure = cosim.run(SHARED, messages=True), tmp_path / f"figure.{ending}"
+    drawn = run.draw(figure).read_bytes()
+    assert run.draw(figure).read_bytes() == drawn
+    figure.write_bytes(drawn.replace(b"cosim", b"other"))
+    with pytest.raises(cosim.InputError, match="is no figure that cosim wrote"):
+        run.draw(figure)
+
+
 def test_all_messages_are_kept_on_request_and_nothing_is_folded() -> None:
     text = (
         TEXT.replace("endpoints: 4", "endpoints: 512")

@@ -128,6 +128,8 @@ def test_a_mistake_is_said_with_its_place(right: str, wrong: str, place: str, sa
         ("topology.routing.kind=ecmpp", "did you mean 'ecmp'?"),
         ("topology.rate=5", "5 needs a rate unit"),
         ("network.speed=5", "unknown key 'speed'"),
+        ("network.seed=5", "unknown key 'seed'; the top level takes it"),
+        ("jobs[0].ranks=5", "unknown key 'ranks'; jobs[0].workload takes it"),
         ("jobs[0].workload.gpu=a100", "unknown key 'gpu'"),
         (
             "network={model: congestion_unaware, balancer: spray}",

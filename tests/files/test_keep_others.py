@@ -18,6 +18,8 @@ from tests.inputs import ROOT
         ("job.yaml", ["profile", "train.py"]),
         ("gpu.yaml", ["fit", str(ROOT / "scenarios/one-h100.yaml"), "--measured", "1s"]),
         ("report.html", ["report", "runs/x"]),
+        ("photo.png", ["run", str(ROOT / "scenarios/quickstart.yaml"), "--figure", "photo.png"]),
+        ("photo.pdf", ["validate", str(ROOT / "pyproject.toml"), "--figure", "photo.pdf"]),
         ("mine.yaml", ["calibrate", "-o", "mine.yaml", "--device", "cpu"]),
     ],
 )

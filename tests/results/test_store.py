@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cosim.errors import InputError
-from cosim.results.store import ADDED_COLUMNS, COLUMNS, save
+from cosim.results.store import COLUMNS, save
 from cosim.results.stored_run import load_run
 from cosim.results.summary import summarize
 from tests.results.synthetic_run import example
@@ -27,7 +27,7 @@ def test_run_comes_back_as_it_went(tmp_path: Path) -> None:
     run = load_run(saved(tmp_path / "deep" / "run"))
     assert run.summary == summarize(records, name="x")
     columns = run.columns
-    assert set(columns) == {*COLUMNS, *ADDED_COLUMNS}
+    assert set(columns) == {*COLUMNS}
     for name in ("job", "iteration", "rank", "op", "start_ps", "end_ps"):
         np.testing.assert_array_equal(columns[f"op_{name}"], getattr(records.ops, name))
     np.testing.assert_array_equal(columns["iteration_end_ps"].reshape(2, 4), records.iteration_end_ps[0])

@@ -35,10 +35,10 @@ def operations(source: ReportSource) -> list[dict[str, Any]]:
     Raises
     ------
     InputError
-        The run has none, or doesn't say what its operations are.
+        The run has none.
     """
     found, shown = source.columns, lanes(source)
-    if "rank_row" not in found or not len(shown.rows):
+    if not len(shown.rows):
         raise InputError(
             "the run has no operations to draw", hint="record them: --set record.operations=true"
         )

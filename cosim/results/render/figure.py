@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import InputError, Location, install_extra
-from cosim.files.whole import whole_file
+from cosim.files.whole import keep_others, whole_file
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#777777", "#000000")
 """Okabe and Ito's, which people with any colour vision tell apart, with olive for yellow."""
@@ -16,6 +16,8 @@ MARKERS = "osD^"
 """The next after each round of colours."""
 
 _SPLIT_ROWS = 2
+_SIGNS = {".png": "Software\0cosim", ".svg": "<dc:title>cosim<", ".pdf": "/Creator (cosim)"}
+"""What says that cosim drew a file: what matplotlib makes of our name in its metadata."""
 
 
 def can_draw() -> bool:
@@ -29,14 +31,16 @@ def check_figure(path: str | Path) -> None:
     Raises
     ------
     InputError
-        matplotlib is not installed, or it writes no such file.
+        matplotlib is not installed, files with this ending are no figures, or there is a file that cosim
+        did not draw.
     """
-    figure, _ = new_figure([1.0], 1, 1.0)
-    known = figure.canvas.get_supported_filetypes()
-    if Path(path).suffix.removeprefix(".") not in known:
+    new_figure([1.0], 1, 1.0)
+    sign = _SIGNS.get(Path(path).suffix)
+    if sign is None:
         raise InputError(
-            f"no figure can be written so: it should end in {', '.join(known)}", location=Location(str(path))
+            f"no figure can be written so: it should end in {', '.join(_SIGNS)}", location=Location(str(path))
         )
+    keep_others(Path(path), sign, "figure")
 
 
 def new_figure(heights: Sequence[float], columns: int, width: float) -> tuple[Any, list[list[Any]]]:
@@ -71,11 +75,14 @@ def save_figure(figure: Any, path: Path) -> Path:
     Raises
     ------
     InputError
-        The file can't be written.
+        The file can't be written, has another ending than .png, .svg or .pdf, or there is one that cosim
+        did not draw.
     """
     import matplotlib
 
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
+    check_figure(path)
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix, {})
+    metadata = {"Software" if path.suffix == ".png" else "Creator": "cosim", **undated}
     try:
         with matplotlib.rc_context({"svg.hashsalt": "cosim"}), whole_file(path) as part:
             figure.savefig(part, dpi=150, metadata=metadata)

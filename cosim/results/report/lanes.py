@@ -56,7 +56,7 @@ def lanes(source: ReportSource) -> Lanes:
 def _classes(found: Any, rank: I64, total: int) -> tuple[I64, I64, I64]:
     """(The class of each rank, a rank of each class, ranks of each class), by what they did and when."""
     marks = np.zeros((total, 2), np.uint64)
-    row = found["rank_row"][rank] + found["op_op"] if "rank_row" in found else found["op_op"].astype(np.int64)
+    row = found["rank_row"][rank] + found["op_op"]
     columns = (row, found["op_iteration"], found["op_start_ps"], found["op_end_ps"])
     for k, seed in enumerate((0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)):
         mixed = np.full(len(rank), seed, np.uint64)
@@ -80,7 +80,7 @@ def _chosen(source: ReportSource, shown: I64, of_class: I64, first: I64, counts:
     if len(shown) <= most:
         return shown
     on_path = np.zeros(0, np.int64)
-    if "path_rank" in found and len(found["path_rank"]):
+    if len(found["path_rank"]):
         on_path = found["job_ptr"][found["path_job"]] + found["path_rank"]
     kept = np.unique(first[of_class[on_path]])[: most // 2]
     rest = np.setdiff1d(shown, kept)

@@ -116,7 +116,7 @@ def _timeline(source: ReportSource, shown: Lanes) -> dict[str, Any]:
     return {
         "said": shown.said,
         "shades": SHADES,
-        "streams": found["stream_name"].tolist() if "stream_name" in found else [""],
+        "streams": found["stream_name"].tolist(),
         "lanes": [
             {
                 "job": int(jobs[rank]),
@@ -142,25 +142,20 @@ def _operations(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dic
         "op_time": (found["op_end_ps"] - found["op_start_ps"])[rows],
         "op_number": found["op_op"][rows],
     }
-    if "rank_row" in found:
-        row = found["rank_row"][rank] + found["op_op"][rows]
-        columns["op_stream"] = found["row_stream"][row]
-        columns["op_shade"] = _shades(found)[row]
-        used, columns["op_name"] = np.unique(found["row_name"][row], return_inverse=True)
-        head["texts"] = found["row_text"][used].tolist()
+    row = found["rank_row"][rank] + found["op_op"][rows]
+    columns["op_stream"] = found["row_stream"][row]
+    columns["op_shade"] = _shades(found)[row]
+    used, columns["op_name"] = np.unique(found["row_name"][row], return_inverse=True)
+    head["texts"] = found["row_text"][used].tolist()
     return columns
 
 
 def _shades(found: Mapping[str, Array]) -> Array:
-    """int8 of each row of programs: its place in :data:`SHADES`; runs before 2026-11-29 know no purposes."""
-    kinds = [*OpKind]
-    kind = found["row_kind"]
-    sends = np.isin(kind, [kinds.index(one) for one in (OpKind.COLLECTIVE, OpKind.SEND, OpKind.RECV)])
-    layer = found.get("row_layer", np.where(sends, COMMUNICATION, COMPUTE))
-    purpose = found.get("row_purpose", np.full(len(kind), -1))
-    named = [*found.get("purpose_text", np.array([], np.str_)).tolist(), "other"]
-    of_purpose = np.array([SHADES.index(one) for one in named], np.int8)[purpose]
-    timed = (layer == COMPUTE) & (kind == kinds.index(OpKind.MEMORY))
+    """int8 of each row of programs: its place in :data:`SHADES`."""
+    layer = found["row_layer"]
+    named = [*found["purpose_text"].tolist(), "other"]
+    of_purpose = np.array([SHADES.index(one) for one in named], np.int8)[found["row_purpose"]]
+    timed = (layer == COMPUTE) & (found["row_kind"] == [*OpKind].index(OpKind.MEMORY))
     plain = np.where(timed, 1, np.where(layer == COMPUTE, 0, np.where(layer == HOST, 2, 3)))
     return np.asarray(np.where(layer == COMMUNICATION, of_purpose, plain), np.int8)
 
@@ -185,7 +180,7 @@ def _path_head(source: ReportSource, job: int) -> dict[str, Any]:
 
 def _path(source: ReportSource, shown: Lanes, head: dict[str, Any]) -> dict[str, Array]:
     found = source.columns
-    if "path_job" not in found or not len(found["path_job"]):
+    if not len(found["path_job"]):
         return {}
     rows = np.arange(len(found["path_job"]))[-MOST_STEPS:]
     base = found["job_ptr"][found["path_job"][rows]] + found["path_rank"][rows]
@@ -219,7 +214,7 @@ def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     found = source.columns
     names, endpoints = found["node_name"].tolist(), source.summary.num_endpoints
     src, dst = found["link_src"], found["link_dst"]
-    dims = found["topology_dims"].tolist() if "topology_dims" in found else []
+    dims = found["topology_dims"].tolist()
     drawn = draw_map(names, endpoints, src, dst, dims)
     shares, bin_ps = shares_over_time(found, source.summary.end_ps)
     head["fabric"] = {
@@ -238,7 +233,7 @@ def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
         "bins": len(shares),
         "bin_ps": bin_ps,
         "nodes": names,
-        "counted": found["link_counted_name"].tolist() if "link_counted_name" in found else [],
+        "counted": found["link_counted_name"].tolist(),
     }
     each = shares.size <= MOST_LINK_CELLS
     columns: dict[str, Array] = {
@@ -255,9 +250,8 @@ def _fabric(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
         "link_share": shares.T.reshape(-1) if each else np.zeros(0, np.int64),
     }
     columns["link_rate"] = columns["link_rate"].astype(np.int64)
-    if "link_pairs" in found:
-        columns["link_pairs"] = found["link_pairs"]
-        columns |= {f"use_{name}": found[f"use_{name}"] for name in ("link", "src", "dst", "bytes", "job")}
+    columns["link_pairs"] = found["link_pairs"]
+    columns |= {f"use_{name}": found[f"use_{name}"] for name in ("link", "src", "dst", "bytes", "job")}
     for k, name in enumerate(head["fabric"]["counted"]):
         columns[f"counted_{name}"] = np.rint(found["link_counted"][k]).astype(np.int64)
     return columns
@@ -319,7 +313,7 @@ def _goodput(source: ReportSource, sizes: Array) -> I64:
 def _shared_links(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     """What each job sent over the busiest links that several use."""
     found = source.columns
-    if "shared_sent_bytes" not in found or not len(found["shared_sent_bytes"]):
+    if not len(found["shared_sent_bytes"]):
         return {}
     bin_ps = int(found["traffic_bin_ps"])
     used = max(1, min(found["shared_sent_bytes"].shape[1], -(-source.summary.end_ps // bin_ps)))

@@ -60,7 +60,7 @@ def _quantiles(values: I64) -> I64:
 def slowdowns(source: ReportSource, time: I64) -> I64 | None:
     """Thousandths of what each message takes alone; None where some have no path that is known."""
     found, messages = source.columns, source.messages
-    if messages is None or "pair_src" not in found:
+    if messages is None:
         return None
     paths = PairPaths(*(found[f"pair_{name}"] for name in ("src", "dst", "rate_bps", "latency_ps")))
     ends = messages.src.astype(np.int64), messages.dst.astype(np.int64)

@@ -16,7 +16,7 @@ _SENT = "sends"
 def user_data(source: ReportSource, head: dict[str, Any]) -> dict[str, Array]:
     """Column ``use_what``, a place in ``use_texts``, beside the other columns ``use_*``."""
     messages, found = source.messages, source.columns
-    if messages is None or "use_src" not in found or not len(found["use_src"]):
+    if messages is None or not len(found["use_src"]):
         return {}
     nodes = len(found["node_name"])
     pair = messages.src.astype(np.int64) * nodes + messages.dst

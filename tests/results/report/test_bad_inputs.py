@@ -17,7 +17,7 @@ from cosim.experiment.progress import RunProgress
 from cosim.results.report.document import report
 from cosim.results.report.sweep_data import load_sweep
 from cosim.results.search import SearchRun, TriedPoint
-from cosim.results.store import ADDED_COLUMNS, COLUMNS_FILE, SUMMARY_FILE
+from cosim.results.store import COLUMNS_FILE, SUMMARY_FILE
 from cosim.results.sweep import SweepRun, Trial
 from tests.results.report.browser import Opened, in_a_browser
 
@@ -51,19 +51,11 @@ def test_without_messages_the_page_says_what_to_record(kept: Path, opened: Opene
     assert opened.wrong == []
 
 
-@in_a_browser
-def test_a_run_that_lacks_later_columns_is_shown(kept: Path, opened: Opened, tmp_path: Path) -> None:
-    columns = {name: one for name, one in np.load(kept / COLUMNS_FILE).items() if name not in ADDED_COLUMNS}
-    old = cosim.load_run(with_columns(kept, tmp_path / "old", columns))
-    page = opened.show(report([old]).html, tmp_path)
-    assert {"Answer", "Timeline", "Fabric"} <= {*page.locator("h2").all_inner_texts()}
-    before_purposes = {"row_purpose", "purpose_text"}
-    columns = {name: one for name, one in np.load(kept / COLUMNS_FILE).items() if name not in before_purposes}
-    page = opened.show(
-        report([cosim.load_run(with_columns(kept, tmp_path / "older", columns))]).html, tmp_path
-    )
-    assert page.locator("#timeline .key button").all_inner_texts() == ["computation", "communication"]
-    assert opened.wrong == []
+def test_a_run_that_lacks_a_column_is_refused_in_a_line(kept: Path, tmp_path: Path) -> None:
+    columns = {name: one for name, one in np.load(kept / COLUMNS_FILE).items() if name != "path_job"}
+    with pytest.raises(InputError, match="columns are missing: path_job") as refused:
+        cosim.load_run(with_columns(kept, tmp_path / "old", columns))
+    assert "run the scenario again" in str(refused.value)
 
 
 def test_a_run_of_another_version_is_refused_in_a_line(kept: Path, tmp_path: Path) -> None:

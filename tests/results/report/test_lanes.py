@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -44,9 +42,3 @@ def test_of_too_many_operations_the_last_iteration_is_kept_and_that_is_said(
     assert "the last 1 iteration only" in found.said
     iterations = source().columns["op_iteration"][found.rows]
     assert np.unique(iterations).tolist() == [1]
-
-
-def test_a_run_of_before_operations_had_names_is_shown_too() -> None:
-    one = source()
-    old = {name: column for name, column in one.columns.items() if not name.startswith(("row_", "rank_row"))}
-    assert len(lanes(replace(one, columns=old)).ranks) == len(lanes(one).ranks)

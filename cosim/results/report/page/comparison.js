@@ -97,7 +97,7 @@ function shifted(runs, show) {
     .filter(({ a, b }) => a.time !== b.time || a.start !== b.start);
   both.sort((x, y) => Math.abs(y.b.time - y.a.time) - Math.abs(x.b.time - x.a.time) || Math.abs(y.b.start - y.a.start) - Math.abs(x.b.start - x.a.start));
   if (!both.length) return null;
-  const name = ({ k }) => (runs[0].columns.op_name ? runs[0].texts[runs[0].columns.op_name[k]] : `operation ${runs[0].columns.op_number[k]}`);
+  const name = ({ k }) => runs[0].texts[runs[0].columns.op_name[k]];
   const columns = [{ title: "operation of the last iteration", text: true, long: true }, { title: "rank" }, { title: "begins in a", optional: true }, { title: "in b", optional: true }, { title: "takes in a" }, { title: "in b", optional: true }, { title: "b - a" }];
   return [el("h3", {}, `Operations that changed most, of ${count(both.length)}; choose one to see both`),
     table(columns, both.slice(0, MOST_MOVED).map(({ a, b }) => ({

@@ -15,7 +15,7 @@ export class Minimap {
     this.end = Math.max(run.summary.end_ps, 1);
     this.computes = shares(computing, this.end);
     const sends = unions(run, (shade) => !["compute", "memory", "host", "remote"].includes(shade));
-    this.busy = shares(run.columns.op_shade ? merged(computing, sends) : computing, this.end);
+    this.busy = shares(merged(computing, sends), this.end);
     this.canvas = el("canvas", { class: "minimap", role: "img", "aria-label": "The whole run: ranks that compute, and that wait for communication",
       onpointerdown: (event) => ((this.held = true), this.canvas.setPointerCapture(event.pointerId), move(this.at(event))),
       onpointermove: (event) => this.held && move(this.at(event)), onpointerup: () => (this.held = false) });

@@ -18,7 +18,7 @@ export function traceOf(run) {
     args: { name: `${run.summary.jobs[lane.job].name} rank ${lane.rank} (${lane.node})${lane.alike > 1 ? `, as ${lane.alike - 1} others` : ""}` } }));
   const ends = new Map(); // of each thread: slices of one have to nest, so what overlaps has a thread each
   for (let k = 0; k < c.op_lane.length; k++) {
-    const [pid, stream, from] = [c.op_lane[k], c.op_stream ? c.op_stream[k] : 0, c.op_start[k]];
+    const [pid, stream, from] = [c.op_lane[k], c.op_stream[k], c.op_start[k]];
     const place = `${pid} ${stream}`;
     const free = ends.get(place) ?? ends.set(place, []).get(place);
     const at = free.findIndex((end) => end <= from);
@@ -26,7 +26,7 @@ export function traceOf(run) {
     const tid = stream * 1000 + row;
     if (row === free.length) events.push({ ph: "M", name: "thread_name", pid, tid, ts: 0, args: { name: `${streams[stream] || "receives"}${row ? ` ${row + 1}` : ""}` } });
     free[row] = from + c.op_time[k];
-    events.push({ ph: "X", name: c.op_name ? run.texts[c.op_name[k]] : `operation ${c.op_number[k]}`, cat: c.op_shade ? shades[c.op_shade[k]] : "operation",
+    events.push({ ph: "X", name: run.texts[c.op_name[k]], cat: shades[c.op_shade[k]],
       pid, tid, ts: from / 1e6, dur: c.op_time[k] / 1e6, args: { iteration: c.op_iteration[k], operation: c.op_number[k] } });
   }
   return JSON.stringify({ traceEvents: events, displayTimeUnit: "ns", otherData: { digest: run.summary.digest } });

@@ -63,7 +63,6 @@ function key(views) {
 
 /** A search that `/` leads to: what has not all of its words in its name is pale; Enter goes from one to the next. */
 function search(views) {
-  if (!views.some((view) => view.run.texts)) return null;
   const told = el("output", {});
   const seek = () => {
     const found = views.map((view) => view.seek(input.value)).reduce((a, b) => a + b, 0);

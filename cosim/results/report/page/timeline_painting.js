@@ -113,12 +113,11 @@ export class TimelinePainting {
   }
 
   shadeOf(k) {
-    const { op_shade } = this.run.columns;
-    return op_shade ? this.run.timeline.shades[op_shade[k]] : "compute";
+    return this.run.timeline.shades[this.run.columns.op_shade[k]];
   }
 
   nameOf(k) {
-    return this.run.columns.op_name ? this.run.texts[this.run.columns.op_name[k]] : "";
+    return this.run.texts[this.run.columns.op_name[k]];
   }
 
   paintPath(painter, x, wide, high) {

@@ -65,7 +65,7 @@ function operationsOf(run, messages) {
     const mine = places.get(lane) ?? places.set(lane, new Map()).get(lane);
     (mine.get(stream) ?? mine.set(stream, []).get(stream)).push(k);
   };
-  for (let k = 0; k < c.op_lane.length; k++) put(c.op_lane[k], c.op_stream ? c.op_stream[k] : 0, k);
+  for (let k = 0; k < c.op_lane.length; k++) put(c.op_lane[k], c.op_stream[k], k);
   if (messages) for (let k = 0; k < c.message_lane.length; k++) put(c.message_lane[k], SENDS + c.message_row[k], k);
   return places;
 }

@@ -77,7 +77,7 @@ export class TimelineView extends TimelinePainting {
   /** Make all pale that has not these words in its name; how many operations have. */
   seek(words) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-    this.found = wanted.length && this.run.texts ? this.run.texts.map((text) => wanted.every((word) => text.toLowerCase().includes(word))) : null;
+    this.found = wanted.length ? this.run.texts.map((text) => wanted.every((word) => text.toLowerCase().includes(word))) : null;
     this.at = -1;
     this.hits = this.found ? [...this.run.columns.op_name.keys()].filter((k) => this.found[this.run.columns.op_name[k]]).sort((a, b) => this.run.columns.op_start[a] - this.run.columns.op_start[b]) : [];
     this.draw();
@@ -275,7 +275,7 @@ export class TimelineView extends TimelinePainting {
     const shade = this.shadeOf(k);
     const waits = PURPOSES.has(shade) ? [`${NAMES[shade]}, exposed ${time(this.gaps(k).reduce((sum, [a, b]) => sum + b - a, 0))}`] : [];
     return [this.nameOf(k) || `operation ${c.op_number[k]}`, `${time(c.op_time[k])} from ${time(c.op_start[k] - this.origin)}`, ...waits,
-      `iteration ${c.op_iteration[k]}${c.op_stream ? `, stream ${this.run.timeline.streams[c.op_stream[k]] || "of receives"}` : ""}`, `rank ${lane.rank} on ${lane.node}${alike}`];
+      `iteration ${c.op_iteration[k]}, stream ${this.run.timeline.streams[c.op_stream[k]] || "of receives"}`, `rank ${lane.rank} on ${lane.node}${alike}`];
   }
 
   draw() {
