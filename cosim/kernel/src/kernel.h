@@ -1782,7 +1782,8 @@ EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, cons
                          const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
                          int64_t like, int64_t size, int64_t what, int64_t traits);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
-EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
+EXPORT int64_t count_completions(struct engine *engine, int64_t from, int64_t to, int64_t count,
+                                 const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
 EXPORT int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t binding, int64_t key_low);
 EXPORT int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position, int64_t messages);
