@@ -29,8 +29,8 @@ class KernelLibrary:
     """Functions of the header as methods, its constants as attributes.
 
     Where the header has a container, a :class:`~cosim.kernel.columns.Columns` is given; where it has an
-    array, a numpy array of that type in one piece. A call lets other threads run; what it is given is the
-    caller's to keep from them.
+    array, a numpy array of that type in one piece, or bytes for int8 that are read. A call lets other threads
+    run; what it is given is the caller's to keep from them.
     """
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ def _array(function: str, dtype: np.dtype[Any], constant: bool) -> Any:
     class Array:
         @staticmethod
         def from_param(array: NDArray[Any]) -> Any:
-            if array.dtype == dtype:
+            if array.dtype is dtype or array.dtype == dtype:
                 if array.flags.writeable:
                     return _START.from_buffer(array)  # a fraction of what `ctypes.data` takes
                 if constant and array.flags.c_contiguous:
@@ -214,7 +214,12 @@ def _array(function: str, dtype: np.dtype[Any], constant: bool) -> Any:
             what = "a constant" if not array.flags.writeable else str(array.dtype)
             raise TypeError(f"{function} takes {dtype} in one piece, not {what}")
 
-    return Array
+    class Text:
+        @staticmethod
+        def from_param(text: NDArray[Any] | bytes) -> Any:
+            return ctypes.c_char_p(text) if isinstance(text, bytes) else Array.from_param(text)
+
+    return Text if constant and dtype == np.int8 else Array
 
 
 _START: Any = ctypes.c_byte * 0

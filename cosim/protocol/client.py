@@ -25,6 +25,7 @@ from cosim.network.simulator import (
     QueueSample,
     RateSample,
 )
+from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.advance_parts import advance_parts, make_paths
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
@@ -71,7 +72,13 @@ class RemoteNetwork(NetworkSimulator):
         self._detours: DetourTable | None = None
         self._changes: pb.Changes | None = None
         self._sampled: pb.Sampled | None = None
-        self.last: pb.Advanced | None = None
+        self._answer: AdvanceAnswer | None = None
+        self._budget_us = int(policy.budget_s * 1e6)
+
+    @property
+    def last(self) -> pb.Advanced | None:
+        """The last part of the last answer to an advance."""
+        return self._answer.message() if self._answer is not None else None
 
     @property
     def elsewhere(self) -> bool:
@@ -138,6 +145,8 @@ class RemoteNetwork(NetworkSimulator):
                 self._detours = DetourTable(topology, changes)
         opened = self._session.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
         self._topology = topology
+        self._releases = pb.FEATURE_DEPENDENT_FLOWS in there.features
+        self._most_bytes = self._session.most_bytes
         self._injector = Injector(there.simulator)
         self._injector.credit = opened.credit
         self.settings = dict(opened.settings)
@@ -147,7 +156,7 @@ class RemoteNetwork(NetworkSimulator):
         injector = self._injector
         if injector is None:
             raise NetworkError(f"{self._session.name}: advance needs an open network")
-        if not self._session.releases:
+        if not self._releases:
             self._refuse_dependencies(flows)
         self._sampled = None
         injection = injector.take(flows)
@@ -158,26 +167,20 @@ class RemoteNetwork(NetworkSimulator):
             injection.flows,
             injection.starts,
             horizon,
-            int(self._policy.budget_s * 1e6),
-            self._session.most_bytes,
+            self._budget_us,
+            self._most_bytes,
             oldest_id=injection.oldest_id,
             changes=changes,
         )
-        answers = self._session.advance(parts)
-        last = self.last = answers[-1]
-        columns = [
-            [array(column, np.int64) for column in (a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps)]
-            for a in answers
-        ]
-        if len(columns) > 1:
-            columns = [[np.concatenate(parts) for parts in zip(*columns, strict=True)]]
-        done = injector.finish(horizon, last.granted_ps, *columns[0])
-        if self._session.is_live or last.HasField("digest"):
-            injector.check_digest(Digest(last.digest.a, last.digest.b))
+        answer = self._answer = self._session.advance(parts)
+        done = injector.finish(horizon, answer)
+        digest = answer.digest
+        if digest is not None or self._session.is_live:
+            injector.check_digest(digest or Digest())
         if self._told is not None:
             self._told.check(done.time_ps)
-        injector.credit = last.credit
-        return Advance(last.granted_ps, done)
+        injector.credit = answer.credit
+        return Advance(answer.granted_ps, done)
 
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: the next advance brings them."""

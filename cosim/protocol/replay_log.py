@@ -35,6 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import InputError, Location
+from cosim.protocol.advance_answer import AdvanceAnswer
+from cosim.protocol.digest import Digest
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _HEAD = struct.Struct("<IIB")
@@ -150,6 +152,7 @@ class LogWriter:
         self._kept: list[LoggedAdvance] = []
         self._samples: list[bytes] = []
         self._bytes = 0
+        self._digest: Digest | None = None
 
     @classmethod
     def create(cls, path: Path, described: bytes, opened: bytes, sync_every_s: float = 5.0) -> LogWriter:
@@ -178,14 +181,14 @@ class LogWriter:
         file.seek(end)
         return cls(path, file, sync_every_s)
 
-    def advance(self, requests: Sequence[bytes], answers: Sequence[pb.Advanced]) -> None:
+    def advance(self, requests: Sequence[bytes], answer: AdvanceAnswer) -> None:
         """Keep an exchange."""
         if self.ended:
             return
-        raw = [_without_times(one, last=False) for one in answers]
-        self._kept.append(LoggedAdvance(tuple(requests), tuple(raw), tuple(self._samples)))
-        self._last = answers[-1]
-        self._bytes += sum(map(len, chain(requests, raw, self._samples)))
+        raw, samples = answer.stripped, self._samples
+        self._kept.append(LoggedAdvance(tuple(requests), tuple(raw), tuple(samples)))
+        self._digest = answer.digest
+        self._bytes += sum(map(len, requests)) + sum(map(len, raw)) + sum(map(len, samples))
         self._samples = []
         if self._bytes >= BLOCK_BYTES or time.monotonic() - self._synced > self._every:
             self.flush()
@@ -199,7 +202,11 @@ class LogWriter:
         if self.ended or not self._kept:
             return
         last = self._kept.pop()
-        answers = *last.answers[:-1], _without_times(self._last, last=True)
+        answers = last.answers
+        if self._digest is not None:
+            digest = pb.Advanced(digest=pb.Digest(a=self._digest.a, b=self._digest.b))
+            # Messages that are put one after the other are merged.
+            answers = *answers[:-1], answers[-1] + pb.SessionResponse(advanced=digest).SerializeToString()
         content = frame(RecordKind.BLOCK, pack([*self._kept, replace(last, answers=answers)]))
         self._kept, self._bytes = [], 0
         before = self._file.tell()
@@ -235,15 +242,6 @@ class LogWriter:
             self._file.close()
         if remove:
             self.path.unlink(missing_ok=True)
-
-
-def _without_times(answer: pb.Advanced, *, last: bool) -> bytes:
-    """A serialized answer, without how long it took; ``last``: with its digest."""
-    kept = pb.Advanced()
-    kept.CopyFrom(answer)
-    for name in ("simulator_ns", "server_ns", *(() if last else ("digest",))):
-        kept.ClearField(name)
-    return pb.SessionResponse(advanced=kept).SerializeToString()
 
 
 class LogReader:
