@@ -161,23 +161,18 @@ def _callable(
     call = getattr(library, name)
     call.restype = _RETURNS[returns]
     call.argtypes = [_argument(name, one) for one in parameters]
-    if returns == "int":
-
-        def check(result: int, _: object, __: object, no_memory: int = _NO_MEMORY) -> int:
-            if result == no_memory:
-                raise KernelLibraryError("out of memory in the kernel")
-            return result
-
-        call.errcheck = check
 
     def called(*given: Any) -> Any:
         try:
-            return call(*given)
+            result = call(*given)
         except ctypes.ArgumentError as error:
             # Ctrl-C while arguments were looked at: ctypes makes one error of whatever is raised there.
             if "KeyboardInterrupt" in str(error):
                 raise KeyboardInterrupt from None
             raise
+        if result == _NO_MEMORY:
+            raise KernelLibraryError("out of memory in the kernel")
+        return result
 
     return called
 

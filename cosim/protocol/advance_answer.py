@@ -38,58 +38,59 @@ class AdvanceAnswer(Columns):
 
     def __init__(self) -> None:
         super().__init__()
-        self._numbers = memoryview(self.state.view(np.int64))
+        self._said = memoryview(self.state.view(np.int64))
         self._digest = memoryview(self.state["digest"].reshape(-1))
         self.parts: list[bytes] = []
         self.stripped: list[bytes] = []
 
     def begin(self) -> None:
         """Forget what was read, for another answer."""
-        self._numbers[_COUNT] = self._numbers[_UNEVEN] = 0
-        self.parts, self.stripped = [], []
+        self._said[_COUNT] = self._said[_UNEVEN] = 0
+        self.parts.clear()
+        self.stripped.clear()
 
     def read(self, part: bytes) -> bool:
         """Read one more part; False: it is no part of an answer to an advance."""
         if kernel.read_answer(self, part, len(part)) != kernel.IS_ADVANCED:
             return False
         self.parts.append(part)
-        self.stripped.append(self.kept[self._numbers[_BEGIN] : self._numbers[_END]].tobytes())
+        self.stripped.append(self.kept[self._said[_BEGIN] : self._said[_END]].tobytes())
         return True
 
     @property
     def sequence(self) -> int:
         """The advance that it answers."""
-        return self._numbers[_SEQUENCE]
+        return self._said[_SEQUENCE]
 
     @property
     def has_more(self) -> bool:
         """Whether a further part follows."""
-        return bool(self._numbers[_MORE])
+        return bool(self._said[_MORE])
 
     @property
     def granted_ps(self) -> int:
         """How far it went."""
-        return self._numbers[_GRANTED]
+        return self._said[_GRANTED]
 
     @property
     def credit(self) -> int:
         """Flows that may be opened now."""
-        return self._numbers[_CREDIT]
+        return self._said[_CREDIT]
 
     @property
     def count(self) -> int:
         """Completions."""
-        return self._numbers[_COUNT]
+        return self._said[_COUNT]
 
     @property
     def is_uneven(self) -> bool:
         """Whether columns of a part differ in length; it has no completions then."""
-        return bool(self._numbers[_UNEVEN])
+        return bool(self._said[_UNEVEN])
 
     @property
     def digest(self) -> Digest | None:
         """Of all completions of the session; None: it says nothing of it."""
-        return Digest(*self._digest) if self._numbers[_HAS_DIGEST] else None
+        return Digest(*self._digest) if self._said[_HAS_DIGEST] else None
 
     def message(self) -> pb.Advanced:
         """The last part."""

@@ -90,15 +90,21 @@ def advance_parts(
         A single flow doesn't fit a message.
     """
     request = Request.of(flows) if isinstance(flows, FlatFlows) else flows or Request()
+    scalars = horizon_ps, wall_budget_us, oldest_id
+    has_starts = starts is not None and len(starts[0])
+    if changes is None and paths is None and not has_starts:
+        whole = request.write(0, request.count, *scalars)
+        if len(whole) + _ROOM <= most_bytes:
+            return [whole]
     sections: list[tuple[int, int, Any]] = []
-    fields = [] if changes is None else [(0, pb.Advance(changes=changes))]
+    if changes is not None:
+        sections.append(_section(0, pb.Advance(changes=changes)))
     if paths is not None:
-        fields += [(1, pb.Advance(paths=part)) for part in _paths(paths, most_bytes)]
-    sections += _written(fields)
+        sections += [_section(1, pb.Advance(paths=part)) for part in _paths(paths, most_bytes)]
     if request.count:
         sections += _flows(request, 0, request.count, most_bytes)
-    if starts is not None and len(starts[0]):
-        sections += _written([(3, pb.Advance(starts=part)) for part in _starts(starts, most_bytes)])
+    if starts is not None and has_starts:
+        sections += [_section(3, pb.Advance(starts=part)) for part in _starts(starts, most_bytes)]
     # One message for all of it, where that fits.
     messages: list[dict[int, Any]] = [{}]
     used = 0
@@ -109,30 +115,22 @@ def advance_parts(
         messages[-1][place] = what
         used += size
     *first, last = messages
-    return [
-        *(_message(request, one, more=True) for one in first),
-        _message(request, last, horizon_ps, wall_budget_us, oldest_id),
-    ]
+    return [*(_message(request, one, more=True) for one in first), _message(request, last, *scalars)]
 
 
-def _written(fields: list[tuple[int, pb.Advance]]) -> Iterator[tuple[int, int, Any]]:
-    for place, advance in fields:
-        raw = advance.SerializeToString()
-        yield place, len(raw), np.frombuffer(raw, np.int8)
+def _section(place: int, field: pb.Advance) -> tuple[int, int, Any]:
+    """A field's place in :data:`_ORDER`, its bytes, and what it is on the wire."""
+    raw = field.SerializeToString()
+    return place, len(raw), np.frombuffer(raw, np.int8)
 
 
 def _message(request: Request, held: dict[int, Any], *scalars: int, more: bool = False) -> bytes:
     """A message of flows (low, high), and of other fields as they are on the wire."""
     others = {_ORDER[place]: what for place, what in held.items() if place != _FLOWS}
-    if others:
-        request.put(**others)
+    request.put(**others)
     written = request.write(*held.get(_FLOWS, (0, 0)), *scalars, more=more)
-    if others:
-        request.put(**dict.fromkeys(others, _NOTHING))
+    request.put(**dict.fromkeys(others, np.empty(0, np.int8)))
     return written
-
-
-_NOTHING = np.empty(0, np.int8)
 
 
 def _flows(request: Request, low: int, high: int, most_bytes: int) -> Iterator[tuple[int, int, Any]]:

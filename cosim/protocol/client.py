@@ -264,10 +264,11 @@ class RemoteNetwork(NetworkSimulator):
         self._session.close()
 
     def _paths(self, injection: Injection) -> pb.Paths | None:
-        if self._sent_paths is None:
+        detours = self._detours
+        if self._sent_paths is None or (injection.triples is None and detours is None):
             return None
         assert self._topology is not None
-        message, detours = pb.Paths(), self._detours
+        message = pb.Paths()
         before = sorted(self._sent_paths) if detours is not None and detours.is_behind else []
         if injection.triples is not None:
             triples, ptr, links = known_paths(self._topology, injection.triples, self._sent_paths)

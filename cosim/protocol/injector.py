@@ -282,15 +282,16 @@ class Injector:
                 what, before, *(int(column[at]) for column in (answer.id, answer.start, answer.time))
             )
         self.open_flows -= count
+        index, start_ps, time_ps, cause_ps = columns[0], columns[1], columns[2], columns[3]
         for number, group in self._held_back.items():
-            group.note_completed(columns[0][handle == number])
+            group.note_completed(index[handle == number])
         for one in groups.ended[:ended].tolist() if ended else ():
             groups.close(one)
             self._released.pop(one, None)
         if groups.pages_done:
             pages.drop(answer.id[:count])
         pages.forget(self.next_id)
-        return Completions(handle, columns[0], columns[1], columns[2], columns[3])
+        return Completions(handle, index, start_ps, time_ps, cause_ps)
 
     def _untrue(self, what: int, before: int, one: int, start_ps: int, time_ps: int) -> ProtocolError:
         """Which rule a completion breaks, with its times."""

@@ -25,18 +25,16 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import InputError, Location
 from cosim.protocol.advance_answer import AdvanceAnswer
-from cosim.protocol.digest import Digest
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _HEAD = struct.Struct("<IIB")
@@ -56,8 +54,7 @@ class RecordKind(IntEnum):
     BLOCK = 3
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedAdvance:
+class LoggedAdvance(NamedTuple):
     """The requests of one advance, the parts of its answer, and the answers to what was looked at before it.
     ``end`` is where its block ends in the file.
     """
@@ -152,7 +149,7 @@ class LogWriter:
         self._kept: list[LoggedAdvance] = []
         self._samples: list[bytes] = []
         self._bytes = 0
-        self._digest: Digest | None = None
+        self._last = b""
 
     @classmethod
     def create(cls, path: Path, described: bytes, opened: bytes, sync_every_s: float = 5.0) -> LogWriter:
@@ -187,7 +184,7 @@ class LogWriter:
             return
         raw, samples = answer.stripped, self._samples
         self._kept.append(LoggedAdvance(tuple(requests), tuple(raw), tuple(samples)))
-        self._digest = answer.digest
+        self._last = answer.parts[-1]
         self._bytes += sum(map(len, requests)) + sum(map(len, raw)) + sum(map(len, samples))
         self._samples = []
         if self._bytes >= BLOCK_BYTES or time.monotonic() - self._synced > self._every:
@@ -202,12 +199,11 @@ class LogWriter:
         if self.ended or not self._kept:
             return
         last = self._kept.pop()
-        answers = last.answers
-        if self._digest is not None:
-            digest = pb.Advanced(digest=pb.Digest(a=self._digest.a, b=self._digest.b))
-            # Messages that are put one after the other are merged.
-            answers = *answers[:-1], answers[-1] + pb.SessionResponse(advanced=digest).SerializeToString()
-        content = frame(RecordKind.BLOCK, pack([*self._kept, replace(last, answers=answers)]))
+        said = pb.SessionResponse.FromString(self._last).advanced
+        if said.HasField("digest"):  # messages that are put one after the other are merged
+            digest = pb.SessionResponse(advanced=pb.Advanced(digest=said.digest)).SerializeToString()
+            last = last._replace(answers=(*last.answers[:-1], last.answers[-1] + digest))
+        content = frame(RecordKind.BLOCK, pack([*self._kept, last]))
         self._kept, self._bytes = [], 0
         before = self._file.tell()
         try:
