@@ -39,7 +39,7 @@ class AdvanceAnswer(Columns):
     def __init__(self) -> None:
         super().__init__()
         self._said = memoryview(self.state.view(np.int64))
-        self._digest = memoryview(self.state["digest"].reshape(-1))
+        self.digest_words = memoryview(self.state["digest"].reshape(-1))
         self.parts: list[bytes] = []
         self.stripped: list[bytes] = []
 
@@ -88,9 +88,14 @@ class AdvanceAnswer(Columns):
         return bool(self._said[_UNEVEN])
 
     @property
+    def has_digest(self) -> bool:
+        """Whether it says what the digest is."""
+        return bool(self._said[_HAS_DIGEST])
+
+    @property
     def digest(self) -> Digest | None:
         """Of all completions of the session; None: it says nothing of it."""
-        return Digest(*self._digest) if self._said[_HAS_DIGEST] else None
+        return Digest(*self.digest_words) if self.has_digest else None
 
     def message(self) -> pb.Advanced:
         """The last part."""

@@ -27,7 +27,6 @@ from cosim.network.simulator import (
 )
 from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.advance_parts import advance_parts, make_paths
-from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
 from cosim.protocol.link_events import DetourTable, ToldChanges, decode_events
@@ -174,9 +173,8 @@ class RemoteNetwork(NetworkSimulator):
         )
         answer = self._answer = self._session.advance(parts)
         done = injector.finish(horizon, answer)
-        digest = answer.digest
-        if digest is not None or self._session.is_live:
-            injector.check_digest(digest or Digest())
+        if answer.has_digest or self._session.is_live:
+            injector.check_digest(answer)
         if self._told is not None:
             self._told.check(done.time_ps)
         injector.credit = answer.credit

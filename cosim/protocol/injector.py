@@ -313,7 +313,7 @@ class Injector:
         react = time_ps + int(self._flows.rows["reaction"][self._flows.slots(np.array([one]))][0])
         return self._violation(f"ran to {granted} ps past a reaction that could come at {react} ps")
 
-    def check_digest(self, digest: Digest) -> None:
+    def check_digest(self, answer: AdvanceAnswer) -> None:
         """Compare with the server's.
 
         Raises
@@ -321,8 +321,9 @@ class Injector:
         ProtocolError
             It has another one.
         """
-        if digest != self.digest:
-            raise self._violation(f"has the digest {digest} of the completions whose digest is {self.digest}")
+        if answer.digest_words != self._digest:
+            told = answer.digest or Digest()
+            raise self._violation(f"has the digest {told} of the completions whose digest is {self.digest}")
 
     def _violation(self, what: str) -> ProtocolError:
         return ProtocolError(f"{self._name} breaks the protocol: it {what}")
