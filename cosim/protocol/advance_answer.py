@@ -10,7 +10,7 @@ from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 
 def _place(name: str) -> int:
-    fields = record("answer_state").fields
+    fields = record("advance_answer_state").fields
     assert fields is not None
     return int(fields[name][1]) // 8
 
@@ -33,8 +33,6 @@ class AdvanceAnswer(Columns):
     """All parts of an answer, put together: completions, and what the last part says. ``parts`` are those;
     ``stripped`` the same without digest and times, as the log has them.
     """
-
-    container = "answer"
 
     def __init__(self) -> None:
         super().__init__()

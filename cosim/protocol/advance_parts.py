@@ -21,11 +21,11 @@ _FLOWS = _ORDER.index("flows")
 _NUMBER = pb.SessionRequest()
 
 
-class Request(Columns):
+class AdvanceRequest(Columns):
     """What an advance brings, in the kernel, which writes its messages."""
 
     @classmethod
-    def of(cls, flows: FlatFlows) -> Request:
+    def of(cls, flows: FlatFlows) -> AdvanceRequest:
         """Flows."""
         made = cls(first_id=flows.first_id, count=flows.count)
         rows = made.lengthen("flows", flows.count)[: flows.count]
@@ -66,12 +66,12 @@ def numbered(body: bytes, sequence: int) -> bytes:
 
 def encode(flows: FlatFlows, into: pb.Flows) -> None:
     """Write flows into a message."""
-    into.MergeFrom(pb.SessionRequest.FromString(Request.of(flows).write(0, flows.count)).advance.flows)
+    into.MergeFrom(pb.SessionRequest.FromString(AdvanceRequest.of(flows).write(0, flows.count)).advance.flows)
 
 
 def advance_parts(
     paths: pb.Paths | None,
-    flows: FlatFlows | Request | None,
+    flows: FlatFlows | AdvanceRequest | None,
     starts: tuple[I64, I64, I64] | None,
     horizon_ps: int,
     wall_budget_us: int,
@@ -89,7 +89,7 @@ def advance_parts(
     OverloadError
         A single flow doesn't fit a message.
     """
-    request = Request.of(flows) if isinstance(flows, FlatFlows) else flows or Request()
+    request = AdvanceRequest.of(flows) if isinstance(flows, FlatFlows) else flows or AdvanceRequest()
     scalars = horizon_ps, wall_budget_us, oldest_id
     has_starts = starts is not None and len(starts[0])
     if changes is None and paths is None and not has_starts:
@@ -124,7 +124,7 @@ def _section(place: int, field: pb.Advance) -> tuple[int, int, Any]:
     return place, len(raw), np.frombuffer(raw, np.int8)
 
 
-def _message(request: Request, held: dict[int, Any], *scalars: int, more: bool = False) -> bytes:
+def _message(request: AdvanceRequest, held: dict[int, Any], *scalars: int, more: bool = False) -> bytes:
     """A message of flows (low, high), and of other fields as they are on the wire."""
     others = {_ORDER[place]: what for place, what in held.items() if place != _FLOWS}
     request.put(**others)
@@ -133,7 +133,7 @@ def _message(request: Request, held: dict[int, Any], *scalars: int, more: bool =
     return written
 
 
-def _flows(request: Request, low: int, high: int, most_bytes: int) -> Iterator[tuple[int, int, Any]]:
+def _flows(request: AdvanceRequest, low: int, high: int, most_bytes: int) -> Iterator[tuple[int, int, Any]]:
     """Flows in runs that fit, halved where they don't."""
     size = int(kernel.size_flows(request, low, high))
     if size + _ROOM <= most_bytes:

@@ -12,7 +12,7 @@ from cosim.errors import OverloadError, ProtocolError
 from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, Completions, FlowBatch
 from cosim.protocol.advance_answer import AdvanceAnswer
-from cosim.protocol.advance_parts import Request
+from cosim.protocol.advance_parts import AdvanceRequest
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import DEFAULTS
 from cosim.protocol.open_groups import OpenGroups
@@ -40,7 +40,7 @@ class Injection:
     """
 
     triples: tuple[I32, I32, I32] | None = None
-    flows: Request | None = None
+    flows: AdvanceRequest | None = None
     starts: tuple[I64, I64, I64] = field(default=_NO_STARTS)
     oldest_id: int = 0
     horizon_ps: int = NEVER
@@ -54,7 +54,7 @@ class Injector:
         self._name = name
         self._groups = OpenGroups()
         self._digest = memoryview(self._groups.state["digest"].reshape(-1))
-        self._request = Request()
+        self._request = AdvanceRequest()
         self._released: dict[int, PartialGroup] = {}
         self._held_back: dict[int, PartialGroup] = {}
         self._flows = Pages(_FLOW)

@@ -20,7 +20,7 @@ _GROUP = Struct("=4qd4q4i")
 class OpenGroups(Columns):
     """Tables, endpoints and open groups. A table or a list of endpoints is kept once, for good."""
 
-    container = "given"
+    container = "given_flows"
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
 """What a simulator tells is held to what it was given: each rule by itself, with its times in the error."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def told(**other: list[int]) -> tuple[Injector, Completions]:
     injector.credit = 10
     injector.take(FlowBatch([group], np.full(2, 3, np.int32), np.arange(2), start, start))
     names = "id", "start_ps", "time_ps", "cause_ps"
-    columns = dict(zip(names, (RIGHT | other).values(), strict=True))
+    columns: dict[str, Any] = dict(zip(names, (RIGHT | other).values(), strict=True))
     answer = AdvanceAnswer()
     columns["id"] = [one % 2**64 for one in columns["id"]]
     advanced = pb.Advanced(granted_ps=GRANT, **columns)

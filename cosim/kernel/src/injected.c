@@ -3,31 +3,31 @@
  * numbers of fields.) */
 #include "kernel.h"
 
-/* -- flows out -------------------------------------------------------------------------------------------------------- */
+/* -- flows out ---------------------------------------------------------------------------------------------------- */
 
 static int compare_places(const void *one, const void *other) {
-  const struct flow_place *a = one, *b = other;
+  const struct given_place *a = one, *b = other;
   if (a->handle != b->handle) return a->handle < b->handle ? -1 : 1;
   return (a->index > b->index) - (a->index < b->index);
 }
 
-static inline struct given_flow *given_at(struct given *given, int64_t id) {
+static inline struct given_flow *given_at(struct given_flows *given, int64_t id) {
   return &given->flows[given->place[id >> PAGE_BITS] + (id & ((1 << PAGE_BITS) - 1))];
 }
 
 /* Number flows from `id` on, by handle and index, not by how the engine found them, and put what they are behind the
- * first `already` of a request; NONE, or the place of one of a handle that isn't open, or beyond its group's flows. `row`
- * is each one's in its table. */
-int64_t give_flows(struct given *given, struct request *request, int64_t already, int64_t id, int64_t count,
-                   const int32_t *handle, const int64_t *index, const int64_t *row, const int64_t *start,
-                   const int64_t *cause) {
+ * first `already` of a request; NONE, or the place of one of a handle that isn't open, or beyond its group's flows.
+ * `row` is each one's in its table. */
+int64_t give_flows(struct given_flows *given, struct advance_request *request, int64_t already, int64_t id,
+                   int64_t count, const int32_t *handle, const int64_t *index, const int64_t *row,
+                   const int64_t *start, const int64_t *cause) {
   CATCH_OUT_OF_MEMORY;
   RESERVE(given, order, count);
   bool in_order = true;
   for (int64_t k = 0; k < count; k++) {
     if (handle[k] < 0 || handle[k] >= given->groups_len || given->groups[handle[k]].left == 0) return k;
     if (index[k] < 0 || index[k] >= given->groups[handle[k]].flows) return k;
-    given->order[k] = (struct flow_place){index[k], row[k], start[k], cause[k], handle[k], 0};
+    given->order[k] = (struct given_place){index[k], row[k], start[k], cause[k], handle[k], 0};
     in_order = in_order && (k == 0 || compare_places(&given->order[k - 1], &given->order[k]) < 0);
   }
   if (!in_order) qsort(given->order, (size_t)count, sizeof *given->order, compare_places);
@@ -35,9 +35,9 @@ int64_t give_flows(struct given *given, struct request *request, int64_t already
   request->count = already + count;
   RESERVE(request, flows, already + count);
   for (int64_t k = 0; k < count; k++) {
-    const struct flow_place *one = &given->order[k];
+    const struct given_place *one = &given->order[k];
     const struct open_group *group = &given->groups[one->handle];
-    const struct table_row *what = &given->rows[group->row + one->row];
+    const struct given_row *what = &given->rows[group->row + one->row];
     request->flows[already + k] = (struct flat_flow){
         .key_high = group->key_high,
         .key_low = group->key_low + one->index,
@@ -60,7 +60,7 @@ int64_t give_flows(struct given *given, struct request *request, int64_t already
   return NONE;
 }
 
-/* -- messages --------------------------------------------------------------------------------------------------------- */
+/* -- messages ----------------------------------------------------------------------------------------------------- */
 
 enum wire { VARINT, FIXED64, BYTES, FIXED32 = 5 };
 
@@ -150,7 +150,7 @@ struct flows_plan {
   int64_t total;
 };
 
-static struct flows_plan plan_flows(const struct request *request, int64_t low, int64_t high) {
+static struct flows_plan plan_flows(const struct advance_request *request, int64_t low, int64_t high) {
   struct flows_plan plan = {.total = 0};
   int64_t count = high - low;
   const struct flat_flow *flows = request->flows + low;
@@ -187,7 +187,7 @@ static int8_t *put_packed(int8_t *to, uint64_t field, int64_t bytes) {
   return put_varint(put_head(to, field, BYTES), (uint64_t)bytes);
 }
 
-static int8_t *put_flows(int8_t *to, const struct request *request, int64_t low, int64_t high,
+static int8_t *put_flows(int8_t *to, const struct advance_request *request, int64_t low, int64_t high,
                          const struct flows_plan *plan) {
   to = put_number(to, 1, (uint64_t)(high - low));
   to = put_number(to, 2, (uint64_t)(request->first_id + low));
@@ -213,13 +213,13 @@ static int8_t *put_flows(int8_t *to, const struct request *request, int64_t low,
 }
 
 /* Bytes of a request's flows `low` to `high` - 1, as a field of Advance. */
-int64_t size_flows(const struct request *request, int64_t low, int64_t high) {
+int64_t size_flows(const struct advance_request *request, int64_t low, int64_t high) {
   return size_of_field(6, plan_flows(request, low, high).total);
 }
 
-/* Write a SessionRequest of these flows and all else that the request has, without a sequence number; how many bytes. */
-int64_t write_advance(struct request *request, int64_t low, int64_t high, int64_t more, int64_t horizon, int64_t budget,
-                      int64_t oldest) {
+/* Write a SessionRequest of these flows and all else that the request has, without a sequence number; its bytes. */
+int64_t write_advance(struct advance_request *request, int64_t low, int64_t high, int64_t more, int64_t horizon,
+                      int64_t budget, int64_t oldest) {
   CATCH_OUT_OF_MEMORY;
   struct flows_plan plan = plan_flows(request, low, high);
   int64_t size = size_of_number(2, (uint64_t)more) + size_of_number(3, (uint64_t)horizon) +
@@ -239,7 +239,7 @@ int64_t write_advance(struct request *request, int64_t low, int64_t high, int64_
   return whole;
 }
 
-/* -- answers ---------------------------------------------------------------------------------------------------------- */
+/* -- answers ------------------------------------------------------------------------------------------------------ */
 
 struct wire_reader {
   const uint8_t *at, *end;
@@ -264,9 +264,10 @@ static bool read_fixed(struct wire_reader *from, uint64_t *value) {
 }
 
 /* A field: its number, how it is written, its number's value or what it holds. */
-static bool read_field(struct wire_reader *from, uint64_t *field, uint64_t *wire, uint64_t *value, struct wire_reader *held) {
+static bool read_field(struct wire_reader *from, uint64_t *field, uint64_t *wire, uint64_t *value,
+                       struct wire_reader *held) {
   uint64_t head;
-  if (!read_varint(from, &head)) return false;
+  if (!read_varint(from, &head) || head > UINT32_MAX) return false;
   *field = head >> 3;
   *wire = head & 7;
   if (*field == 0) return false;
@@ -293,7 +294,7 @@ static bool read_field(struct wire_reader *from, uint64_t *field, uint64_t *wire
     }                                                                                       \
   } while (0)
 
-static bool read_digest(struct answer_state *state, struct wire_reader from) {
+static bool read_digest(struct advance_answer_state *state, struct wire_reader from) {
   uint64_t field, wire, value = 0;
   struct wire_reader held = {NULL, NULL};
   while (from.at < from.end) {
@@ -307,8 +308,8 @@ static bool read_digest(struct answer_state *state, struct wire_reader from) {
 enum { IDS, STARTS, TIMES, CAUSES, ANSWER_COLUMNS };
 
 /* Read an Advanced, and keep it without its digest and times. */
-static bool read_advanced(struct answer *answer, struct wire_reader from, int64_t *counts) {
-  struct answer_state *state = &answer->state;
+static bool read_advanced(struct advance_answer *answer, struct wire_reader from, int64_t *counts) {
+  struct advance_answer_state *state = &answer->state;
   int64_t first = state->count;
   while (from.at < from.end) {
     uint64_t field, wire, value = 0;
@@ -344,14 +345,14 @@ static bool read_advanced(struct answer *answer, struct wire_reader from, int64_
 /* Bytes before what is kept of an answer: room for its head. */
 enum { HEAD = 11 };
 
-/* Read one more part of an answer: enum reading. */
-int64_t read_answer(struct answer *answer, const int8_t *bytes, int64_t length) {
+/* Read one more part of an answer: enum advance_reading. */
+int64_t read_answer(struct advance_answer *answer, const int8_t *bytes, int64_t length) {
   CATCH_OUT_OF_MEMORY;
-  struct answer_state *state = &answer->state;
+  struct advance_answer_state *state = &answer->state;
   struct wire_reader from = {(const uint8_t *)bytes, (const uint8_t *)bytes + length};
   int64_t counts[ANSWER_COLUMNS] = {0}, first = state->count;
   bool is_advanced = false;
-  *state = (struct answer_state){.count = first, .is_uneven = state->is_uneven, .kept_end = HEAD};
+  *state = (struct advance_answer_state){.count = first, .is_uneven = state->is_uneven, .kept_end = HEAD};
   RESERVE(answer, kept, HEAD);
   while (from.at < from.end) {
     uint64_t field, wire, value;
@@ -392,8 +393,8 @@ static enum untrue judge(const struct given_flow *flow, int64_t since, int64_t g
 /* Enter completions of an answer to an advance from `since` on, of flows of which `known` were given; how many groups
  * ended, which `ended` lists, or where one is wrong NONE - (UNTRUES * its number + what is). `columns` become index,
  * start, time and cause, one after the other. */
-int64_t complete_given(struct given *given, int64_t known, int64_t since, const struct answer *answer, int32_t *handle,
-                       int64_t *columns) {
+int64_t complete_given(struct given_flows *given, int64_t known, int64_t since, const struct advance_answer *answer,
+                       int32_t *handle, int64_t *columns) {
   CATCH_OUT_OF_MEMORY;
   int64_t ended = 0, count = answer->state.count;
   given->pages_done = 0;

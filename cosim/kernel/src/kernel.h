@@ -1991,30 +1991,30 @@ struct open_group {
   int32_t job, channel, priority, pad;
 };
 
-struct table_row {
+struct given_row {
   int64_t size, delay, reaction;
   int32_t src, dst, channel, pad;
 };
 
 /* A flow on its way into a request. */
-struct flow_place {
+struct given_place {
   int64_t index, row, start, cause;
   int32_t handle, pad;
 };
 
-struct given_state {
+struct given_flows_state {
   uint64_t digest[2]; /* of what completed */
 };
 
-struct given {
-  struct given_state state;
+struct given_flows {
+  struct given_flows_state state;
   COLUMN(struct given_flow, flows); /* in pages: `place` says where, `left` how many of each are not done */
   COLUMN(int64_t, place);
   COLUMN(int64_t, left);
   COLUMN(struct open_group, groups);
-  COLUMN(struct table_row, rows);
+  COLUMN(struct given_row, rows);
   COLUMN(int32_t, endpoints);
-  GROWN(struct flow_place, order);
+  GROWN(struct given_place, order);
   GROWN(int32_t, ended); /* groups, by the completions that were told last */
   int64_t pages_done; /* by these: no row of them is left */
 };
@@ -2027,7 +2027,7 @@ struct flat_flow {
 };
 
 /* What an advance brings. Of what is not flows, the fields as they are on the wire. */
-struct request {
+struct advance_request {
   GROWN(struct flat_flow, flows);
   COLUMN(int64_t, dependency_ptr); /* empty: nothing waits */
   COLUMN(int64_t, dependency_id);
@@ -2040,7 +2040,7 @@ struct request {
 };
 
 /* What is read of an answer; those of its numbers that aren't there are 0. */
-struct answer_state {
+struct advance_answer_state {
   int64_t sequence, more, granted, credit;
   uint64_t digest[2];
   int64_t has_digest;
@@ -2049,8 +2049,8 @@ struct answer_state {
   int64_t kept_begin, kept_end; /* of `kept` */
 };
 
-struct answer {
-  struct answer_state state;
+struct advance_answer {
+  struct advance_answer_state state;
   GROWN(int64_t, id);
   GROWN(int64_t, start);
   GROWN(int64_t, time);
@@ -2058,7 +2058,7 @@ struct answer {
   GROWN(int8_t, kept); /* the part last read, but for its digest and how long it took */
 };
 
-enum reading { IS_ADVANCED, IS_NOT_ADVANCED, IS_BROKEN };
+enum advance_reading { IS_ADVANCED, IS_NOT_ADVANCED, IS_BROKEN };
 
 /* What is wrong with a completion that a simulator tells. */
 enum untrue {
@@ -2072,15 +2072,15 @@ enum untrue {
   UNTRUES,
 };
 
-EXPORT int64_t give_flows(struct given *given, struct request *request, int64_t already, int64_t id, int64_t count,
-                          const int32_t *handle, const int64_t *index, const int64_t *row, const int64_t *start,
-                          const int64_t *cause);
-EXPORT int64_t size_flows(const struct request *request, int64_t low, int64_t high);
-EXPORT int64_t write_advance(struct request *request, int64_t low, int64_t high, int64_t more, int64_t horizon,
+EXPORT int64_t give_flows(struct given_flows *given, struct advance_request *request, int64_t already, int64_t id,
+                          int64_t count, const int32_t *handle, const int64_t *index, const int64_t *row,
+                          const int64_t *start, const int64_t *cause);
+EXPORT int64_t size_flows(const struct advance_request *request, int64_t low, int64_t high);
+EXPORT int64_t write_advance(struct advance_request *request, int64_t low, int64_t high, int64_t more, int64_t horizon,
                              int64_t budget, int64_t oldest);
-EXPORT int64_t read_answer(struct answer *answer, const int8_t *bytes, int64_t length);
-EXPORT int64_t complete_given(struct given *given, int64_t known, int64_t since, const struct answer *answer,
-                              int32_t *handle, int64_t *columns);
+EXPORT int64_t read_answer(struct advance_answer *answer, const int8_t *bytes, int64_t length);
+EXPORT int64_t complete_given(struct given_flows *given, int64_t known, int64_t since,
+                              const struct advance_answer *answer, int32_t *handle, int64_t *columns);
 
 /* flow_list.c: lines of six numbers. */
 
