@@ -77,7 +77,7 @@ class RemoteNetwork(NetworkSimulator):
     @property
     def last(self) -> pb.Advanced | None:
         """The last part of the last answer to an advance."""
-        return self._answer.message() if self._answer is not None else None
+        return self._answer.message() if self._answer is not None and self._answer.parts else None
 
     @property
     def elsewhere(self) -> bool:

@@ -26,8 +26,8 @@ def advanced(draw: st.DrawFn) -> pb.Advanced:
         name: draw(st.one_of(st.just(0), TIMES))
         for name in ("sequence", "granted_ps", "credit", "simulator_ns", "server_ns", "events")
     }
+    scalars["stop_reason"] = draw(st.sampled_from(pb.StopReason.values()))
     made = pb.Advanced(more=draw(st.booleans()), **columns, **scalars)
-    made.stop_reason = draw(st.sampled_from(pb.StopReason.values()))
     if draw(st.booleans()):
         made.digest.a, made.digest.b = draw(st.integers(0, 2**64 - 1)), draw(st.integers(0, 1))
     return made
