@@ -85,10 +85,17 @@ def frames(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
         yield kind, content, at
 
 
-def pack(exchanges: Sequence[LoggedAdvance]) -> bytes:
+Exchange = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bytes, ...]]
+"""The first three of :class:`LoggedAdvance`. The garbage collector doesn't look at plain tuples of bytes, of
+which there are thousands.
+"""
+
+
+def pack(exchanges: Sequence[Exchange | LoggedAdvance]) -> bytes:
     """A block's content."""
     columns = [np.array([len(exchanges)], np.uint32).tobytes()]
-    for lists in ([getattr(one, name) for one in exchanges] for name in ("requests", "answers", "samples")):
+    fields: Any = [one[:3] for one in exchanges]
+    for lists in zip(*fields, strict=True) if fields else ((), (), ()):
         alike: dict[int, list[bytes]] = {}
         for message in chain.from_iterable(lists):
             alike.setdefault(len(message), []).append(message)
@@ -146,7 +153,7 @@ class LogWriter:
         self._file = file
         self._every = sync_every_s
         self._synced = time.monotonic()
-        self._kept: list[LoggedAdvance] = []
+        self._kept: list[Exchange] = []
         self._samples: list[bytes] = []
         self._bytes = 0
         self._last = b""
@@ -182,11 +189,11 @@ class LogWriter:
         """Keep an exchange."""
         if self.ended:
             return
-        raw, samples = answer.stripped, self._samples
-        self._kept.append(LoggedAdvance(tuple(requests), tuple(raw), tuple(samples)))
+        kept = tuple(requests), tuple(answer.stripped), tuple(self._samples)
+        self._kept.append(kept)
         self._last = answer.parts[-1]
-        self._bytes += sum(map(len, requests)) + sum(map(len, raw)) + sum(map(len, samples))
-        self._samples = []
+        self._bytes += sum(map(len, chain.from_iterable(kept)))
+        self._samples.clear()
         if self._bytes >= BLOCK_BYTES or time.monotonic() - self._synced > self._every:
             self.flush()
 
@@ -198,12 +205,12 @@ class LogWriter:
         """Make a block of what is kept; where that can't be written, or is too much, the log ends."""
         if self.ended or not self._kept:
             return
-        last = self._kept.pop()
+        requests, answers, samples = self._kept.pop()
         said = pb.SessionResponse.FromString(self._last).advanced
         if said.HasField("digest"):  # messages that are put one after the other are merged
             digest = pb.SessionResponse(advanced=pb.Advanced(digest=said.digest)).SerializeToString()
-            last = last._replace(answers=(*last.answers[:-1], last.answers[-1] + digest))
-        content = frame(RecordKind.BLOCK, pack([*self._kept, last]))
+            answers = *answers[:-1], answers[-1] + digest
+        content = frame(RecordKind.BLOCK, pack([*self._kept, (requests, answers, samples)]))
         self._kept, self._bytes = [], 0
         before = self._file.tell()
         try:
