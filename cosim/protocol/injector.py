@@ -182,6 +182,8 @@ class Injector:
         first = pages.extend(count)
         if pages.rows is not groups.flows or pages.place is not groups.place:
             groups.put(flows=pages.rows, place=pages.place, left=pages.left)
+        handle = np.ascontiguousarray(handle, np.int32)
+        index, start, cause = (np.ascontiguousarray(one, np.int64) for one in (index, start, cause))
         columns = handle, index, groups.rows_of(handle, index), start, cause
         wrong = kernel.give_flows(groups, self._request, already, first, count, *columns)
         if wrong != kernel.NONE:
