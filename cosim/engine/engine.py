@@ -351,7 +351,7 @@ class Engine:
         batch, words = self._outbox(), self.columns.state_words
         before, horizon = words[_GRANTED], words[_HORIZON]
         answer = self._network.advance(batch, horizon)
-        granted, done = answer
+        granted, done = int(answer.granted_ps), answer.completions
         words[_ADVANCES] += 1
         wrong = self.flow_log.count(done, before, granted) if before <= granted <= horizon else 0
         if wrong != NONE:
