@@ -214,12 +214,12 @@ def _array(function: str, dtype: np.dtype[Any], constant: bool) -> Any:
             what = "a constant" if not array.flags.writeable else str(array.dtype)
             raise TypeError(f"{function} takes {dtype} in one piece, not {what}")
 
-    class Text:
+    class ArrayOrBytes:
         @staticmethod
         def from_param(text: NDArray[Any] | bytes) -> Any:
             return ctypes.c_char_p(text) if isinstance(text, bytes) else Array.from_param(text)
 
-    return Text if constant and dtype == np.int8 else Array
+    return ArrayOrBytes if constant and dtype == np.int8 else Array
 
 
 _START: Any = ctypes.c_byte * 0
