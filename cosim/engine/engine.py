@@ -37,6 +37,8 @@ _FEWEST_TURNS, _FIRST_TURNS, _MOST_TURNS = 1 << 4, 1 << 12, 1 << 22
 _PAUSE_S = 0.05
 _NO_FLOWS = flat_table([], [], [])
 _NOW, _GRANTED, _HOLD, _TOLD = map(place, ("now", "granted", "hold", "num_told"))
+_HORIZON, _ADVANCES, _OPENED, _STARTS = map(place, ("horizon", "num_advances", "num_opened", "num_starts"))
+_MOST_KNOWN = 1 << 12  # bindings whose groups are known
 
 
 @contextmanager
@@ -83,6 +85,7 @@ class Engine:
         self.plans = Plans(planner)
         self.groups = Groups(self.columns, self.flow_log, self.tables, self.plans)
         self._message_tables: dict[int, FlowTable] = {}
+        self._bound_flows: dict[int, BoundTable] = {}
         self._traits: dict[tuple[int, int], dict[str, object]] = {}
         self._network: NetworkSimulator | None = None
         self._inside: CompiledNetwork | None = None
@@ -236,12 +239,14 @@ class Engine:
             int(columns.info[row["info"]]) >> kernel.SIZE_BITS << kernel.SIZE_BITS
         ) | size
         self.message_binding(binding)[4][0] = size
+        self._bound_flows.pop(binding, None)
         if self._inside is not None:
             self._inside.resize_message(int(row["table"]), size)
 
     def bind_anew(self, job: int) -> None:
         """Have what a job sends from now on go between its endpoints as they are now, on its channel."""
         self.tables.seat(job)
+        self._bound_flows.clear()
         if self._inside is None:
             return
         for number in self.tables.messages.of(job):
@@ -343,16 +348,18 @@ class Engine:
             The network neither moved nor completed anything, or completed something that is not in flight.
         """
         assert self._network is not None
-        batch, scalars = self._outbox(), self.columns.scalars
-        before, horizon = self.granted_ps, int(scalars["horizon"])
+        batch, words = self._outbox(), self.columns.state_words
+        before, horizon = words[_GRANTED], words[_HORIZON]
         answer = self._network.advance(batch, horizon)
-        granted, done = granted_by(self._network, answer, before, horizon)
-        scalars["num_advances"] += 1
+        granted, done = int(answer.granted_ps), answer.completions
+        words[_ADVANCES] += 1
+        wrong = self.flow_log.count(done, before, granted) if before <= granted <= horizon else 0
+        if wrong != NONE:
+            granted_by(self._network, answer, before, horizon)
+            self.flow_log.refuse(done, wrong)
         if granted == before and not len(done) and not len(batch.start_handle):
             self._no_progress()
-        scalars["granted"] = granted
-        if len(done):
-            self.flow_log.count(done)
+        words[_GRANTED] = granted
 
     def _no_progress(self) -> NoReturn:
         assert self._network is not None
@@ -514,37 +521,36 @@ class Engine:
 
     def _outbox(self) -> FlowBatch:
         """Groups opened and flows started since it was last asked for."""
-        scalars = self.columns.scalars
-        opened = self.columns.opened[: int(scalars["num_opened"])]
-        groups = [self._group(handle, iteration) for handle, iteration in opened.tolist()]
-        starts = self.columns.starts[: int(scalars["num_starts"])]
-        scalars["num_opened"] = scalars["num_starts"] = 0
-        return FlowBatch(
-            groups,
-            *(np.ascontiguousarray(starts[name]) for name in ("handle", "index", "start", "cause")),
-        )
+        words, columns = self.columns.state_words, self.columns
+        opened = columns.opened[: words[_OPENED]].tolist()
+        groups = [self._group(handle, iteration) for handle, iteration in opened]
+        starts = columns.starts[: words[_STARTS]]
+        words[_OPENED] = words[_STARTS] = 0
+        return FlowBatch(groups, *(starts[name].copy() for name in ("handle", "index", "start", "cause")))
 
     def _group(self, handle: int, iteration: int) -> FlowGroup:
-        row = self.columns.handles[handle]
-        key = int(row["key_high"]), int(row["key_low"])
-        bound = self.groups.bindings.get(int(row["binding"]))
-        if bound is not None:
-            traits = self._traits_of(bound.job, iteration)
-            channel = self.jobs[bound.job].channel
-            return FlowGroup(handle, bound.table, bound.endpoints, key, channel=channel, **traits)  # type: ignore[arg-type]
-        first, job, src, dst, sizes, channels = self.message_binding(int(row["binding"]))
-        at = int(row["binding"]) - first
-        size = int(sizes[at])
-        table = self._message_tables.get(size)
-        if table is None:
-            table = self._message_tables[size] = flat_table([0], [1], [size])
-        endpoints = np.array([src[at], dst[at]], np.int32)
-        traits = {
-            **self._traits_of(job, iteration),
-            "channel": int(channels[at]) + self.jobs[job].channel,
-            "release": "caller",
-        }
-        return FlowGroup(handle, table, endpoints, key, **traits)  # type: ignore[arg-type]
+        key_high, key_low, _, binding, *_ = self.columns.handles[handle].item()
+        table, endpoints, job, channel, release = self._bound_flows.get(binding) or self._bind_flows(binding)
+        traits = self._traits.get((job, iteration)) or self._traits_of(job, iteration)
+        key, channel = (key_high, key_low), channel + self.jobs[job].channel
+        return FlowGroup(handle, table, endpoints, key, release, channel=channel, **traits)  # type: ignore[arg-type]
+
+    def _bind_flows(self, binding: int) -> BoundTable:
+        """The table of a binding's flows, and between whom they go."""
+        bound = self.groups.bindings.get(binding)
+        if bound is None:
+            first, job, src, dst, sizes, channels = self.message_binding(binding)
+            at = binding - first
+            size = int(sizes[at])
+            table = self._message_tables.get(size)
+            if table is None:
+                table = self._message_tables[size] = flat_table([0], [1], [size])
+            endpoints = np.array([src[at], dst[at]], np.int32)
+            bound = BoundTable(table, endpoints, job, int(channels[at]), "caller")
+        if len(self._bound_flows) == _MOST_KNOWN:
+            self._bound_flows.clear()
+        self._bound_flows[binding] = bound
+        return bound
 
     def message_binding(self, binding: int) -> tuple[int, int, I32, I32, I64, I32]:
         """The columns that a message's binding is in."""

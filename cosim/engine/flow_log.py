@@ -6,6 +6,7 @@ They are counted in the kernel (``engine_counters.c``), in the columns that are 
 from __future__ import annotations
 
 from functools import cache
+from typing import NoReturn
 
 import numpy as np
 
@@ -78,20 +79,24 @@ class FlowLog:
         kernel.number_rows(self._columns.traffic, len(src), *ends, np.ascontiguousarray(size_bytes), rows)
         return first
 
-    def count(self, done: Completions) -> None:
-        """Count completions of a network that isn't the kernel's; those that the engine waits for become
-        reactions.
+    def count(self, done: Completions, before: int, granted: int) -> int:
+        """Count completions of a network that isn't the kernel's, which went from ``before`` to ``granted``;
+        those that the engine waits for become reactions. The number of one that can't be; NONE: none.
+        """
+        if not len(done):
+            return NONE
+        columns = done.handle, done.index, done.start_ps, done.time_ps, done.since()
+        given = map(np.ascontiguousarray, columns)
+        return int(kernel.count_completions(self._columns, before, granted, len(done), *given))
+
+    def refuse(self, done: Completions, wrong: int) -> NoReturn:
+        """Say why a completion can't be that came in time.
 
         Raises
         ------
         NetworkError
-            Something completed that is not in flight.
+            Says what isn't in flight.
         """
-        columns = done.handle, done.index, done.start_ps, done.time_ps, done.since()
-        given = map(np.ascontiguousarray, columns)
-        wrong = kernel.count_completions(self._columns, len(done), *given)
-        if wrong == NONE:
-            return
         handle, index = int(done.handle[wrong]), int(done.index[wrong])
         if not 0 <= handle < int(self._columns.scalars["handles_used"]):
             raise NetworkError("the network completed a flow of a group that it was never given")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -44,13 +45,14 @@ class Planned:
         return self.plan.num_messages if not self.carried else round(sum(self.carried) / len(self.carried))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class BoundTable:
-    """A flow table on endpoints, for a job."""
+class BoundTable(NamedTuple):
+    """A flow table on endpoints, for a job; what is added to its channels, and who releases its flows."""
 
     table: FlowTable
     endpoints: I32
     job: int
+    channel: int = 0
+    release: Literal["network", "caller"] = "network"
 
 
 class Groups:

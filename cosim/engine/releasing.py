@@ -35,7 +35,12 @@ class ReleasingNetwork(ForwardingNetwork):
 
     def advance(self, flows: FlowBatch, horizon_ps: int) -> Advance:
         """See :class:`~cosim.network.simulator.NetworkSimulator`."""
-        groups = [self._open(group) for group in flows.groups]
+        groups = list(map(self._open, flows.groups))
+        if not self._releaser.num_followed:
+            self.num_advances += 1
+            answer = self.inner.advance(flows, horizon_ps)
+            self._granted = answer.granted_ps
+            return answer
         given = flows.start_handle, flows.start_index, flows.start_ps, flows.cause_ps
         # What the caller starts, and what was released in the advance before, go in one batch: one order for
         # both.
@@ -62,9 +67,10 @@ class ReleasingNetwork(ForwardingNetwork):
 
     def _open(self, group: FlowGroup) -> FlowGroup:
         table = group.table
-        followed = group.release == "network" and len(table.dep_distance) > 0
-        self._releaser.open(group, followed=followed)
-        return replace(group, table=self._table(table), release="caller") if followed else group
+        if group.release == "caller" or not len(table.dep_distance):
+            return group
+        self._releaser.open(group)
+        return replace(group, table=self._table(table), release="caller")
 
     def _table(self, table: FlowTable) -> FlowTable:
         """The table as the inner network has it: what is released here starts the least delay later."""

@@ -65,6 +65,8 @@ class Columns:
         held["address"] = address = words.ctypes.data
         held["pointer"] = pointer(address)
         held["_words"] = words
+        raw: Any = words
+        held["_numbers"] = memoryview(raw)
         held["_room"] = _Room(words, self._grown)
         held["_views"] = {}
         for name, field in self._fields.items():
@@ -205,6 +207,9 @@ class _Room:
                 kernel.release_memory(address)
 
 
+_NO_VIEW = None, 0, -1
+
+
 class _Grown:
     def __init__(self, field: Field) -> None:
         self._name, self._place, self._dtype = field.name, field.place, field.dtype
@@ -212,13 +217,12 @@ class _Grown:
     def __get__(self, owner: Columns | None, _: type) -> Any:
         if owner is None:
             return self
-        held = vars(owner)
-        words, place = held["_words"], self._place
-        address, rows = words.item(place), words.item(place + 1)
-        made, last_address, last_rows = held["_views"].get(self._name, (None, 0, -1))
+        numbers, place = owner._numbers, self._place
+        address, rows = numbers[place], numbers[place + 1]
+        made, last_address, last_rows = owner._views.get(self._name, _NO_VIEW)
         if address != last_address or rows != last_rows:
-            made = memory(held["_room"], address, self._dtype, rows)
-            held["_views"][self._name] = made, address, rows
+            made = memory(owner._room, address, self._dtype, rows)
+            owner._views[self._name] = made, address, rows
         return made
 
 
@@ -230,7 +234,7 @@ class _Number:
         if owner is None:
             return self
         if self._is_integer:
-            return owner._words.item(self._place)
+            return owner._numbers[self._place]
         return owner._words.view(self._dtype)[self._place].item()
 
 

@@ -164,7 +164,7 @@ class FlowTable:
         return nodes[self.src], nodes[self.dst], self.channel + np.int32(channel)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)  # not frozen: that takes twice as long to make
 class FlowGroup:
     """One use of a table. ``handle`` is the caller's small number, free again when every flow completed.
 
@@ -187,7 +187,7 @@ class FlowGroup:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class FlowBatch:
     """What one ``advance`` brings: new groups, and starts as columns of equal length.
 
@@ -204,7 +204,7 @@ class FlowBatch:
     cause_ps: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Completions:
     """Flows that completed, as columns of equal length, in no particular order.
 

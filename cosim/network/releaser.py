@@ -25,45 +25,41 @@ class Releaser:
     def __init__(self) -> None:
         self._store = FlowStore()
         self._left = np.zeros(0, np.int64)  # flows to complete, by handle
-        self._followed = np.zeros(0, np.bool_)
         self.num_followed = 0
-        """Groups under way whose dependencies are followed."""
+        """Groups under way."""
 
-    def open(self, group: FlowGroup, *, followed: bool = True) -> None:
-        """Know a group; ``followed``: and its dependencies."""
-        self._store.open(replace(group, release="network" if followed else "caller"))
+    def open(self, group: FlowGroup) -> None:
+        """Follow the dependencies of a group."""
+        self._store.open(replace(group, release="network"))
         self._left = longer(self._left, group.handle + 1)
-        self._followed = longer(self._followed, group.handle + 1)
-        self._left[group.handle], self._followed[group.handle] = group.table.num_flows, followed
-        self.num_followed += followed
+        self._left[group.handle] = group.table.num_flows
+        self.num_followed += 1
 
     def close(self, handle: int) -> None:
         """Forget a group that ended."""
         self._store.close(handle)
         self._left[handle] = 0
-        self.num_followed -= bool(self._followed[handle])
+        self.num_followed -= 1
 
     def follows(self, handle: I32) -> NDArray[np.bool_]:
-        """Whether dependencies of each handle are followed here; False for those that nobody knows."""
-        left, followed = self._left, self._followed
+        """Whether each handle's dependencies are followed here."""
+        left = self._left
         known = (handle >= 0) & (handle < len(left))
-        at = np.where(known, handle, 0)
-        return known & (left[at] > 0) & followed[at] if len(left) else known
+        return known & (left[np.where(known, handle, 0)] > 0) if len(left) else known
 
     def complete(self, done: Completions) -> tuple[int, list[Starts]]:
         """Flows completed: the earliest time at which the caller may react to one, and what may start now.
 
-        What isn't under way is left out, for the caller to refuse; groups are closed with their last flow.
+        To what isn't followed the caller may react at once; groups are closed with their last flow.
         """
         order = np.argsort(done.handle, kind="stable")
         handle, index, time_ps = done.handle[order], done.index[order], done.time_ps[order]
-        followed = self.follows(handle) if self.num_followed else None
         known = np.zeros(len(order), np.int8)
         given = len(self._left), self._left, len(order), handle, index, time_ps, known
         bound = int(kernel.count_down(self._store.columns, *given))
-        at = np.flatnonzero(followed & (known > 0)) if followed is not None else known[:0]
+        at = np.flatnonzero(known)
         released = self.released_by(handle[at], index[at], time_ps[at], COMPLETED) if len(at) else []
-        for one in dict.fromkeys(handle[known > 0].tolist()):
+        for one in dict.fromkeys(handle[at].tolist()):
             if not self._left[one]:
                 self.close(one)
         return bound, released

@@ -6,7 +6,8 @@ The client, from a run to the socket:
 ``remote``              what a scenario says of a simulator elsewhere
 ``settings``            which server, what is asked of it, deadlines and recovery
 ``client``              :class:`~cosim.protocol.client.RemoteNetwork`, a session behind the seam
-``injector``            flows get ids, answers are checked; ``open_groups``: groups in flight, as columns
+``injector``            flows get ids, answers are checked; ``open_groups``: groups in flight, as columns;
+                        ``advance_answer``: what a server answers
 ``partial_group``       a group given piece by piece, within the credit that the server grants
 ``recovery``            log, restart, replay; ``replay_log``: the file; ``replay_plan``: it as few advances
 ``client_session``      one stream of one server; ``connection``: bytes, deadlines, errors; ``frames``: bytes

@@ -8,22 +8,70 @@ from typing import Any
 import numpy as np
 
 from cosim.errors import OverloadError
+from cosim.kernel import Columns, kernel
 from cosim.network.flows import I32, I64
-from cosim.protocol.flat_flows import FlatFlows, batches, encode
+from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, batches
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _ROOM = 64
 """For what a message holds besides, bytes."""
+_ORDER = ("changes", "paths", "flows", "starts")
+"""In which a server takes what a message holds."""
+_FLOWS = _ORDER.index("flows")
+_NUMBER = pb.SessionRequest()
+
+
+class AdvanceRequest(Columns):
+    """What an advance brings, in the kernel, which writes its messages."""
+
+    @classmethod
+    def of(cls, flows: FlatFlows) -> AdvanceRequest:
+        """Flows."""
+        made = cls(first_id=flows.first_id, count=flows.count)
+        rows = made.lengthen("flows", flows.count)[: flows.count]
+        for name in DEFAULTS:
+            rows[name] = flows.columns[name]
+        if flows.has_dependencies:
+            made.wait(flows.dependency_ptr, flows.dependency_id, flows.dependency_kind)
+        return made
+
+    def wait(self, *dependencies: Any) -> None:
+        """Have flows wait for others: ``dependency_ptr``, ``dependency_id`` and ``dependency_kind`` of
+        :class:`~cosim.protocol.flat_flows.FlatFlows`.
+        """
+        names = "dependency_ptr", "dependency_id", "dependency_kind"
+        self.put(**dict(zip(names, map(np.ascontiguousarray, dependencies), strict=True)))
+
+    def write(
+        self,
+        low: int,
+        high: int,
+        horizon_ps: int = 0,
+        budget_us: int = 0,
+        oldest_id: int = 0,
+        *,
+        more: bool = False,
+    ) -> bytes:
+        """A serialized ``SessionRequest`` of an advance with flows ``low`` to ``high`` - 1."""
+        size = kernel.write_advance(self, low, high, more, horizon_ps, budget_us, oldest_id)
+        written: bytes = self.bytes[:size].tobytes()
+        return written
 
 
 def numbered(body: bytes, sequence: int) -> bytes:
     """An advance's bytes with its sequence number: messages that are put one after the other are merged."""
-    return body + pb.SessionRequest(advance=pb.Advance(sequence=sequence)).SerializeToString()
+    _NUMBER.advance.sequence = sequence
+    return body + _NUMBER.SerializeToString()
+
+
+def encode(flows: FlatFlows, into: pb.Flows) -> None:
+    """Write flows into a message."""
+    into.MergeFrom(pb.SessionRequest.FromString(AdvanceRequest.of(flows).write(0, flows.count)).advance.flows)
 
 
 def advance_parts(
     paths: pb.Paths | None,
-    flows: FlatFlows | None,
+    flows: FlatFlows | AdvanceRequest | None,
     starts: tuple[I64, I64, I64] | None,
     horizon_ps: int,
     wall_budget_us: int,
@@ -41,53 +89,61 @@ def advance_parts(
     OverloadError
         A single flow doesn't fit a message.
     """
-    parts: list[pb.Advance] = []
+    request = AdvanceRequest.of(flows) if isinstance(flows, FlatFlows) else flows or AdvanceRequest()
+    scalars = horizon_ps, wall_budget_us, oldest_id
+    has_starts = starts is not None and len(starts[0])
+    if changes is None and paths is None and not has_starts:
+        whole = request.write(0, request.count, *scalars)
+        if len(whole) + _ROOM <= most_bytes:
+            return [whole]
+    sections: list[tuple[int, int, Any]] = []
     if changes is not None:
-        parts.append(pb.Advance(changes=changes))
+        sections.append(_section(0, pb.Advance(changes=changes)))
     if paths is not None:
-        parts += [pb.Advance(paths=part) for part in _paths(paths, most_bytes)]
-    if flows is not None and flows.count:
-        parts += [pb.Advance(flows=part) for part in _flows(flows, most_bytes)]
-    if starts is not None and len(starts[0]):
-        parts += [pb.Advance(starts=part) for part in _starts(starts, most_bytes)]
-    packed: list[pb.Advance] = []
-    for part in parts:  # one message for all of it, where that fits
-        if (
-            packed
-            and packed[-1].ByteSize() + part.ByteSize() + _ROOM <= most_bytes
-            and _mergeable(packed[-1], part)
-        ):
-            packed[-1].MergeFrom(part)
-        else:
-            packed.append(part)
-    packed = packed or [pb.Advance()]
-    for part in packed[:-1]:
-        part.more = True
-    packed[-1].horizon_ps = horizon_ps
-    packed[-1].wall_budget_us = wall_budget_us
-    packed[-1].oldest_id = oldest_id
-    return [pb.SessionRequest(advance=part).SerializeToString() for part in packed]
+        sections += [_section(1, pb.Advance(paths=part)) for part in _paths(paths, most_bytes)]
+    if request.count:
+        sections += _flows(request, 0, request.count, most_bytes)
+    if starts is not None and has_starts:
+        sections += [_section(3, pb.Advance(starts=part)) for part in _starts(starts, most_bytes)]
+    # One message for all of it, where that fits.
+    messages: list[dict[int, Any]] = [{}]
+    used = 0
+    for place, size, what in sections:
+        if messages[-1] and (used + size + _ROOM > most_bytes or place <= max(messages[-1])):
+            messages.append({})
+            used = 0
+        messages[-1][place] = what
+        used += size
+    *first, last = messages
+    return [*(_message(request, one, more=True) for one in first), _message(request, last, *scalars)]
 
 
-def _mergeable(one: pb.Advance, other: pb.Advance) -> bool:
-    """They hold different things, in the order in which a server takes them."""
-    order = ("changes", "paths", "flows", "starts")
-    have = max(k for k, name in enumerate(order) if one.HasField(name))
-    return not any(other.HasField(name) for name in order[: have + 1])
+def _section(place: int, field: pb.Advance) -> tuple[int, int, Any]:
+    """A field's place in :data:`_ORDER`, its bytes, and what it is on the wire."""
+    raw = field.SerializeToString()
+    return place, len(raw), np.frombuffer(raw, np.int8)
 
 
-def _flows(flows: FlatFlows, most_bytes: int) -> Iterator[pb.Flows]:
-    message = pb.Flows()
-    if flows.count * 64 <= 16 * most_bytes:  # else it can't fit, and is not worth trying
-        encode(flows, message)
-        if message.ByteSize() + _ROOM <= most_bytes:
-            yield message
-            return
-    if flows.count == 1:
-        raise OverloadError(f"a flow of {message.ByteSize()} bytes does not fit messages of {most_bytes}")
-    half = flows.count // 2
-    yield from _flows(flows.part(0, half), most_bytes)
-    yield from _flows(flows.part(half, flows.count), most_bytes)
+def _message(request: AdvanceRequest, held: dict[int, Any], *scalars: int, more: bool = False) -> bytes:
+    """A message of flows (low, high), and of other fields as they are on the wire."""
+    others = {_ORDER[place]: what for place, what in held.items() if place != _FLOWS}
+    request.put(**others)
+    written = request.write(*held.get(_FLOWS, (0, 0)), *scalars, more=more)
+    request.put(**dict.fromkeys(others, np.empty(0, np.int8)))
+    return written
+
+
+def _flows(request: AdvanceRequest, low: int, high: int, most_bytes: int) -> Iterator[tuple[int, int, Any]]:
+    """Flows in runs that fit, halved where they don't."""
+    size = int(kernel.size_flows(request, low, high))
+    if size + _ROOM <= most_bytes:
+        yield _FLOWS, size, (low, high)
+        return
+    if high - low == 1:
+        raise OverloadError(f"a flow of {size} bytes does not fit messages of {most_bytes}")
+    half = (low + high) // 2
+    yield from _flows(request, low, half, most_bytes)
+    yield from _flows(request, half, high, most_bytes)
 
 
 def _starts(starts: tuple[I64, I64, I64], most_bytes: int) -> Iterator[pb.Starts]:

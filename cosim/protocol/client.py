@@ -25,8 +25,8 @@ from cosim.network.simulator import (
     QueueSample,
     RateSample,
 )
+from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.advance_parts import advance_parts, make_paths
-from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import array
 from cosim.protocol.injector import Injection, Injector
 from cosim.protocol.link_events import DetourTable, ToldChanges, decode_events
@@ -71,7 +71,13 @@ class RemoteNetwork(NetworkSimulator):
         self._detours: DetourTable | None = None
         self._changes: pb.Changes | None = None
         self._sampled: pb.Sampled | None = None
-        self.last: pb.Advanced | None = None
+        self._answer: AdvanceAnswer | None = None
+        self._budget_us = int(policy.budget_s * 1e6)
+
+    @property
+    def last(self) -> pb.Advanced | None:
+        """The last part of the last answer to an advance."""
+        return self._answer.message() if self._answer is not None and self._answer.parts else None
 
     @property
     def elsewhere(self) -> bool:
@@ -138,6 +144,8 @@ class RemoteNetwork(NetworkSimulator):
                 self._detours = DetourTable(topology, changes)
         opened = self._session.open(pb.SessionRequest(open=request).SerializeToString(deterministic=True))
         self._topology = topology
+        self._releases = pb.FEATURE_DEPENDENT_FLOWS in there.features
+        self._most_bytes = self._session.most_bytes
         self._injector = Injector(there.simulator)
         self._injector.credit = opened.credit
         self.settings = dict(opened.settings)
@@ -147,7 +155,7 @@ class RemoteNetwork(NetworkSimulator):
         injector = self._injector
         if injector is None:
             raise NetworkError(f"{self._session.name}: advance needs an open network")
-        if not self._session.releases:
+        if not self._releases:
             self._refuse_dependencies(flows)
         self._sampled = None
         injection = injector.take(flows)
@@ -158,26 +166,19 @@ class RemoteNetwork(NetworkSimulator):
             injection.flows,
             injection.starts,
             horizon,
-            int(self._policy.budget_s * 1e6),
-            self._session.most_bytes,
+            self._budget_us,
+            self._most_bytes,
             oldest_id=injection.oldest_id,
             changes=changes,
         )
-        answers = self._session.advance(parts)
-        last = self.last = answers[-1]
-        columns = [
-            [array(column, np.int64) for column in (a.id, a.start_ps, a.time_ps, a.cause_ps or a.time_ps)]
-            for a in answers
-        ]
-        if len(columns) > 1:
-            columns = [[np.concatenate(parts) for parts in zip(*columns, strict=True)]]
-        done = injector.finish(horizon, last.granted_ps, *columns[0])
-        if self._session.is_live or last.HasField("digest"):
-            injector.check_digest(Digest(last.digest.a, last.digest.b))
+        answer = self._answer = self._session.advance(parts)
+        done = injector.finish(horizon, answer)
+        if answer.has_digest or self._session.is_live:
+            injector.check_digest(answer)
         if self._told is not None:
             self._told.check(done.time_ps)
-        injector.credit = last.credit
-        return Advance(last.granted_ps, done)
+        injector.credit = answer.credit
+        return Advance(answer.granted_ps, done)
 
     def change(self, changes: Sequence[LinkChange | RouteChange]) -> None:
         """See :class:`~cosim.network.simulator.NetworkSimulator`: the next advance brings them."""
@@ -261,10 +262,11 @@ class RemoteNetwork(NetworkSimulator):
         self._session.close()
 
     def _paths(self, injection: Injection) -> pb.Paths | None:
-        if self._sent_paths is None:
+        detours = self._detours
+        if self._sent_paths is None or (injection.triples is None and detours is None):
             return None
         assert self._topology is not None
-        message, detours = pb.Paths(), self._detours
+        message = pb.Paths()
         before = sorted(self._sent_paths) if detours is not None and detours.is_behind else []
         if injection.triples is not None:
             triples, ptr, links = known_paths(self._topology, injection.triples, self._sent_paths)

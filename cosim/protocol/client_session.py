@@ -17,6 +17,7 @@ from cosim.errors import (
     ServerDiedError,
     VersionError,
 )
+from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.advance_parts import numbered
 from cosim.protocol.connection import MAX_MESSAGE_BYTES, Connection
 from cosim.protocol.launcher import ServerProcess
@@ -37,6 +38,7 @@ class ClientSession:
         self._policy = policy
         self._connection: Connection | None = None
         self._sequence = 0
+        self._answer = AdvanceAnswer()
         self.process: ServerProcess | None = None
         self.described: pb.DescribeResponse | None = None
 
@@ -98,8 +100,8 @@ class ClientSession:
             raise ProtocolError(f"{self.name} answered Open with {answer.WhichOneof('response')}")
         return answer.opened
 
-    def exchange(self, parts: Sequence[bytes]) -> list[pb.Advanced]:
-        """Send an advance and wait for all parts of its answer.
+    def exchange(self, parts: Sequence[bytes]) -> AdvanceAnswer:
+        """Send an advance and wait for its answer, which is good until the next.
 
         Raises
         ------
@@ -112,23 +114,23 @@ class ClientSession:
         # numbers.
         for part in parts:
             connection.send(numbered(part, sequence))
-        answers: list[pb.Advanced] = []
+        answer = self._answer
+        answer.begin()
         while True:
             try:
                 raw = self._receive()
             except KeyboardInterrupt:
                 self._cancel(sequence)
                 raise
-            response = self._read(raw)
             # An answer to another advance must not be taken for this one's.
-            if not response.HasField("advanced") or response.advanced.sequence != sequence:
+            if not answer.read(raw) or answer.sequence != sequence:
+                response = self._read(raw)
                 raise ProtocolError(
                     f"{self.name} breaks the protocol: it answered advance {sequence} with "
                     f"{response.WhichOneof('response')} {response.advanced.sequence or ''}".rstrip()
                 )
-            answers.append(response.advanced)
-            if not response.advanced.more:
-                return answers
+            if not answer.has_more:
+                return answer
 
     def ask(self, request: pb.SessionRequest) -> pb.SessionResponse:
         """Send what leaves the session as it is, and wait for the answer."""

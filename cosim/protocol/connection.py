@@ -165,10 +165,14 @@ class Connection:
             The server's own error, by its name.
         """
         limit = self.deadline_s if deadline_s is None else deadline_s
+        until = time.monotonic() + limit
         try:
             answer = self._frames.receive(limit) if self._frames is not None else None
-            if answer is None:  # where the socket ended the stream says why
-                answer = self._answers.get(timeout=limit)
+            if answer is None:  # where the socket ended the stream says why, which may be late, too
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError
+                answer = self._answers.get(timeout=left)
         except (Empty, TimeoutError):
             # Cancelling ends the stream with an error of its own: whoever reads that is told the deadline
             # instead.

@@ -138,25 +138,6 @@ def make(first_id: int, count: int, **columns: Any) -> FlatFlows:
     return FlatFlows(first_id, count, full)
 
 
-def encode(flows: FlatFlows, into: pb.Flows) -> None:
-    """Write flows into a message."""
-    into.count = flows.count
-    into.first_id = flows.first_id
-    for name, (_, default) in DEFAULTS.items():
-        values = flows.columns[name]
-        # First and last are looked at before all are: most columns that differ differ there.
-        if len(values) > 1 and values[0] == values[-1] and (values == values[0]).all():
-            values = values[:1]
-        if len(values) > 1 or (len(values) and values[0] != default):
-            getattr(into, name).extend(values.tolist())
-    if flows.has_dependencies:
-        into.dependency_end.extend(flows.dependency_ptr[1:].tolist())
-        into.dependency_id.extend(flows.dependency_id.tolist())
-        if flows.dependency_kind.any():
-            # On the wire 0 is "not said", and of kinds that are all completions nothing is.
-            into.dependency_kind.extend((flows.dependency_kind + 1).tolist())
-
-
 def decode(message: pb.Flows) -> FlatFlows:
     """Read flows from a message.
 

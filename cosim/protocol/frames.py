@@ -27,6 +27,7 @@ METADATA = "cosim-socket"
 _NAME = re.compile(r"cosim-[0-9a-f]{32}")
 _CREDENTIALS = struct.Struct("iII")  # of the process, the user and the group
 _LENGTH = struct.Struct("<I")
+_TIME = struct.Struct("@ll")  # seconds and microseconds
 _PIECE = 1 << 16
 _ROOM = 1 << 16  # a little more than is agreed is taken, so that whose message it is can refuse it by name
 
@@ -38,7 +39,8 @@ class Frames:
         self._socket = connected
         self._most = most + _ROOM
         self._limit_s: float | None = None
-        self._read = bytearray()
+        self._read = memoryview(bytearray(_PIECE))
+        self._begin = self._end = 0  # of what was read and is not taken yet
 
     def send(self, message: bytes) -> None:
         """Send a message; one that doesn't get there is noticed by who waits for its answer."""
@@ -58,26 +60,42 @@ class Frames:
             It is longer than agreed.
         """
         if limit_s != self._limit_s:  # a system call
-            self._socket.settimeout(limit_s)
-            self._limit_s = limit_s
-        read = self._read
+            self._wait_for(limit_s)
+        need = _LENGTH.size
         while True:
-            if len(read) >= _LENGTH.size:
-                (length,) = _LENGTH.unpack_from(read)
+            read, begin = self._read, self._begin
+            here = self._end - begin
+            if here >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(read, begin)
                 if length > self._most:
                     raise OverloadError(f"a message of {length} bytes; at most {self._most} fit")
-                end = _LENGTH.size + length
-                if len(read) >= end:
-                    message = bytes(read[_LENGTH.size : end])
-                    del read[:end]
-                    return message
+                need = _LENGTH.size + length
+                if here >= need:
+                    self._begin = begin + need if here > need else 0
+                    self._end = self._end if here > need else 0
+                    return bytes(read[begin + _LENGTH.size : begin + need])
+            if begin + need > len(read) or self._end == len(read):
+                self._read = memoryview(bytearray(max(_PIECE, need)))
+                self._read[:here] = read[begin : self._end]
+                self._begin, self._end = 0, here
             try:
-                piece = self._socket.recv(_PIECE)
+                came = self._socket.recv_into(self._read[self._end :])
             except ConnectionError:
                 return None
-            if not piece:
+            except BlockingIOError:
+                raise TimeoutError from None
+            if not came:
                 return None
-            read += piece
+            self._end += came
+
+    def _wait_for(self, limit_s: float | None) -> None:
+        """Have the system itself bound how long a call may take: asking it first whether one would wait is a
+        call more, each time.
+        """
+        limit = 0 if limit_s is None else max(1, round(limit_s * 1e6))  # microseconds; 0 is none
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIME.pack(*divmod(limit, 1_000_000)))
+        self._limit_s = limit_s
 
     def end(self) -> None:
         """Nothing comes or goes any more; whoever waits is told. From any thread."""

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from cosim.errors import OverloadError, ProtocolError
 from cosim.kernel import kernel, record
 from cosim.network.flows import I32, I64, Completions, FlowBatch
+from cosim.protocol.advance_answer import AdvanceAnswer
+from cosim.protocol.advance_parts import AdvanceRequest
 from cosim.protocol.digest import Digest
-from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, join
+from cosim.protocol.flat_flows import DEFAULTS
 from cosim.protocol.open_groups import OpenGroups
 from cosim.protocol.pages import Pages
-from cosim.protocol.partial_group import PartialGroup
+from cosim.protocol.partial_group import Dependencies, PartialGroup
 from cosim.units import NEVER
 
 MOST_AHEAD = 1 << 16
@@ -23,6 +25,8 @@ MOST_AHEAD = 1 << 16
 
 _FLOW = record("given_flow")
 _NONE = np.empty(0, np.int64)
+_NO_KINDS = np.empty(0, np.int8)
+_NO_FLOWS = (np.empty(0, np.int32), _NONE, _NONE, _NONE)
 _NO_STARTS = (_NONE, _NONE, _NONE)
 FlowColumns = tuple[NDArray[Any], ...]
 """Columns of starts: handle, index, start, cause."""
@@ -36,7 +40,7 @@ class Injection:
     """
 
     triples: tuple[I32, I32, I32] | None = None
-    flows: FlatFlows | None = None
+    flows: AdvanceRequest | None = None
     starts: tuple[I64, I64, I64] = field(default=_NO_STARTS)
     oldest_id: int = 0
     horizon_ps: int = NEVER
@@ -49,6 +53,8 @@ class Injector:
     def __init__(self, name: str) -> None:
         self._name = name
         self._groups = OpenGroups()
+        self._digest = memoryview(self._groups.state["digest"].reshape(-1))
+        self._request = AdvanceRequest()
         self._released: dict[int, PartialGroup] = {}
         self._held_back: dict[int, PartialGroup] = {}
         self._flows = Pages(_FLOW)
@@ -57,7 +63,6 @@ class Injector:
         self.open_flows = 0
         self.credit = 0
         self.granted_ps = 0
-        self.digest = Digest()
 
     @property
     def next_id(self) -> int:
@@ -68,6 +73,11 @@ class Injector:
     def held(self) -> int:
         """Flows that there is room for in the columns."""
         return self._flows.held
+
+    @property
+    def digest(self) -> Digest:
+        """Of all completions so far."""
+        return Digest(*self._digest)
 
     # -- flows out -----------------------------------------------------------------------------------
 
@@ -89,31 +99,27 @@ class Injector:
                 self._released[group.handle] = self._held_back[group.handle] = PartialGroup(group)
         triples = self._groups.new_triples()
         given: FlowColumns = batch.start_handle, batch.start_index, batch.start_ps, batch.cause_ps
-        ours = tuple(column[:0] for column in given)
+        ours: FlowColumns = _NO_FLOWS
         if len(given[0]) and self._released:
             # Starts within such groups need their flow to be there; others bring their flow with them.
             within = np.isin(given[0], list(self._released))
             ours, given = (tuple(column[some] for column in given) for some in (within, ~within))
         needs = self._needs(ours)
+        required = sum(map(len, needs.values()))
         # Room is given in the order of what can't wait: what must be known now, starts, and only then flows
         # ahead.
-        given, horizon = self._within_credit(given, self.credit - sum(map(len, needs.values())))
-        handle, index, start, cause = given
-        at_once = len(handle) + sum(map(len, needs.values()))
-        self._most_at_once = max(self._most_at_once, at_once)
-        parts, starts = (
-            self._extend(ours, needs, self.credit - len(handle))
-            if needs or len(ours[0])
-            else ([], _NO_STARTS)
-        )
-        if len(handle):
-            # Ids follow handle and index, not the order in which the engine found the flows.
-            order = np.lexsort((index, handle))
-            handle, index, start, cause = handle[order], index[order], start[order], cause[order]
-            columns = self._groups.columns(handle, index)
-            columns["start_ps"], columns["cause_ps"] = start, cause
-            parts.append(self._number(handle, index, columns))
-        return Injection(triples, join(parts) if parts else None, starts, self._oldest(), horizon)
+        given, horizon = self._within_credit(given, self.credit - required)
+        count = len(given[0])
+        self._most_at_once = max(self._most_at_once, count + required)
+        request, already, starts = self._request, 0, _NO_STARTS
+        if len(request.dependency_ptr):
+            request.wait(_NONE, _NONE, _NO_KINDS)
+        if needs or len(ours[0]):
+            already, starts = self._extend(ours, needs, self.credit - count, count)
+        if count:
+            self._give(already, *given)
+        flows = request if already + count else None
+        return Injection(triples, flows, starts, self._oldest(), horizon)
 
     def _needs(self, ours: FlowColumns) -> dict[int, I64]:
         """What must be given now of groups that the network releases.
@@ -157,6 +163,8 @@ class Injector:
 
     def _oldest(self) -> int:
         """The lowest id that a flow given from now on may wait for."""
+        if not self._held_back:
+            return self.next_id
         return min([self.next_id, *(o for w in self._held_back.values() if (o := w.oldest()) is not None)])
 
     def _overload(self, count: int) -> OverloadError:
@@ -167,21 +175,30 @@ class Injector:
             f"{self.open_flows + count} at least, or smaller groups and fewer channels, would be right"
         )
 
-    def _number(self, handle: I32, index: I64, columns: dict[str, NDArray[np.generic]]) -> FlatFlows:
-        count, first = len(handle), self.next_id
-        slots = self._flows.add(count)
-        rows = self._flows.rows
-        rows["handle"][slots], rows["index"][slots] = handle, index
-        rows["reaction"][slots], rows["start"][slots] = columns["reaction_delay_ps"], columns["start_ps"]
+    def _give(self, already: int, handle: I32, index: I64, start: I64, cause: I64) -> None:
+        """Number flows, and put them behind those that the request has already."""
+        pages, groups = self._flows, self._groups
+        count = len(handle)
+        first = pages.extend(count)
+        if pages.rows is not groups.flows or pages.place is not groups.place:
+            groups.put(flows=pages.rows, place=pages.place, left=pages.left)
+        handle = np.ascontiguousarray(handle, np.int32)
+        index, start, cause = (np.ascontiguousarray(one, np.int64) for one in (index, start, cause))
+        columns = handle, index, groups.rows_of(handle, index), start, cause
+        wrong = kernel.give_flows(groups, self._request, already, first, count, *columns)
+        if wrong != kernel.NONE:
+            raise groups.refusal(int(handle[wrong]))
         self.open_flows += count
         # Until the answer says again: the server grants room again as flows complete.
         self.credit -= count
-        return FlatFlows(first, count, columns)
 
     def _extend(
-        self, given: FlowColumns, needs: dict[int, I64], room: int
-    ) -> tuple[list[FlatFlows], tuple[I64, I64, I64]]:
-        """More of the groups that the network releases, and starts of what it knew before."""
+        self, given: FlowColumns, needs: dict[int, I64], room: int, others: int
+    ) -> tuple[int, tuple[I64, I64, I64]]:
+        """More of the groups that the network releases, how many flows; and starts of what it knew before.
+
+        ``others`` follow in the request, which wait for nothing.
+        """
         handle, index, start, cause = given
         started = {
             one: (index[mine], start[mine], cause[mine])
@@ -191,7 +208,8 @@ class Injector:
         spare = room - sum(map(len, needs.values()))
         # Half of the room, or as much as ever had to be given at once, is kept for what must be given next.
         spare = max(0, spare - max((self.credit + self.open_flows) // 2, self._most_at_once))
-        parts: list[FlatFlows] = []
+        parts: list[Dependencies] = []
+        count = 0
         later: list[tuple[I64, I64, I64]] = []
         first_new = self.next_id
         for number, need in needs.items():
@@ -202,7 +220,9 @@ class Injector:
             more = min(max(0, min(wish, group.left - len(need))), spare)
             spare -= more
             if len(need) or more:
-                parts.append(self._piece(group, group.ahead(need, more), started.get(number)))
+                which = group.ahead(need, more)
+                parts.append(self._give_piece(count, group, which, started.get(number)))
+                count += len(which)
         for number, (which, when, why) in started.items():
             ids = self._released[number].ids(which)
             # New flows carry their starts themselves.
@@ -211,30 +231,33 @@ class Injector:
         self._held_back = {n: w for n, w in self._held_back.items() if w.left}
         ids, when, why = (np.concatenate([_NONE, *(part[c] for part in later)]) for c in range(3))
         self._flows.rows["start"][self._flows.slots(ids)] = when
-        return parts, (ids, when, why)
+        if sum(len(other) for _, other, _ in parts):
+            degree = [*(np.diff(ptr) for ptr, _, _ in parts), np.zeros(others, np.int64)]
+            ptr = np.concatenate([[0], np.cumsum(np.concatenate(degree))])
+            self._request.wait(ptr, *(np.concatenate([part[c] for part in parts]) for c in (1, 2)))
+        return count, (ids, when, why)
 
-    def _piece(self, group: PartialGroup, index: I64, started: tuple[I64, I64, I64] | None) -> FlatFlows:
-        handle = np.full(len(index), group.group.handle, np.int32)
-        columns = self._groups.columns(handle, index)
-        for name in ("start_ps", "cause_ps"):
-            columns[name] = np.full(len(index), DEFAULTS[name][1], np.int64)
+    def _give_piece(
+        self, already: int, group: PartialGroup, index: I64, started: tuple[I64, I64, I64] | None
+    ) -> Dependencies:
+        """Give flows of a group that the network releases; what they wait for."""
+        first, count = self.next_id, len(index)
+        start, cause = (np.full(count, DEFAULTS[name][1], np.int64) for name in ("start_ps", "cause_ps"))
         if started is not None:
             which, when, why = started
             new = ~group.knows(which)
             place = np.searchsorted(index, which[new])
-            columns["start_ps"][place] = when[new]
-            columns["cause_ps"][place] = why[new]
-        ptr, ids, kind = group.give(index, self.next_id)
-        columns["reaction_delay_ps"] = group.reactions(columns["reaction_delay_ps"], index)
-        flows = self._number(handle, index, columns)
-        flows.dependency_ptr, flows.dependency_id, flows.dependency_kind = ptr, ids, kind
-        return flows
+            start[place], cause[place] = when[new], why[new]
+        waits = group.give(index, first)
+        self._give(already, np.full(count, group.group.handle, np.int32), index, start, cause)
+        reaction = self._request.flows["reaction_delay_ps"][already : already + count]
+        reaction[:] = group.reactions(reaction, index)
+        self._flows.rows["reaction"][self._flows.slots(np.arange(first, first + count))] = reaction
+        return waits
 
     # -- completions in ------------------------------------------------------------------------------
 
-    def finish(
-        self, horizon_ps: int, granted_ps: int, ids: I64, start_ps: I64, time_ps: I64, cause_ps: I64
-    ) -> Completions:
+    def finish(self, horizon_ps: int, answer: AdvanceAnswer) -> Completions:
         """Check an answer and enter it; its completions.
 
         Raises
@@ -243,32 +266,32 @@ class Injector:
             Time goes back, a flow that isn't open completes, a completion lies outside of what was granted
             ...
         """
-        before = self.granted_ps
-        if not before <= granted_ps <= horizon_ps:
-            raise self._violation(f"granted {granted_ps} ps; it may grant {before} to {horizon_ps} ps")
-        self.granted_ps = granted_ps
-        count = len(ids)
+        before, granted = self.granted_ps, answer.granted_ps
+        if not before <= granted <= horizon_ps:
+            raise self._violation(f"granted {granted} ps; it may grant {before} to {horizon_ps} ps")
+        self.granted_ps = granted
+        if answer.is_uneven:
+            raise self._violation("reported completions in columns of different lengths")
+        count = answer.count
         if not count:
             return Completions(np.empty(0, np.int32), _NONE, _NONE, _NONE, _NONE)
-        if not len(start_ps) == len(time_ps) == len(cause_ps) == count:
-            raise self._violation("reported completions in columns of different lengths")
-        handle, index = np.empty(count, np.int32), np.empty(count, np.int64)
-        # By what a flow is, not by its id: the digest is the same for every way of cutting a run into calls.
-        keys = np.empty(count, np.int64), np.empty(count, np.int64)
-        pages, told = self._flows, (ids, start_ps, time_ps, cause_ps)
-        places = pages.rows, pages.count, pages.place, pages.left, self._groups.rows
-        ended = kernel.complete_given(*places, before, granted_ps, count, *told, handle, index, *keys)
+        pages, groups = self._flows, self._groups
+        handle, columns = np.empty(count, np.int32), np.empty((4, count), np.int64)
+        ended = kernel.complete_given(groups, pages.count, before, answer, handle, columns)
         if ended < 0:
             at, what = divmod(kernel.NONE - ended, kernel.UNTRUES)
-            raise self._untrue(what, before, *(int(column[at]) for column in told[:3]))
-        self.digest.add(*keys, time_ps)
+            raise self._untrue(
+                what, before, *(int(column[at]) for column in (answer.id, answer.start, answer.time))
+            )
         self.open_flows -= count
+        index, start_ps, time_ps, cause_ps = columns[0], columns[1], columns[2], columns[3]
         for number, group in self._held_back.items():
             group.note_completed(index[handle == number])
-        if ended:
-            for one in self._groups.ended(handle):
-                self._released.pop(one, None)
-            pages.drop(ids)
+        for one in groups.ended[:ended].tolist() if ended else ():
+            groups.close(one)
+            self._released.pop(one, None)
+        if groups.pages_done:
+            pages.drop(answer.id[:count])
         pages.forget(self.next_id)
         return Completions(handle, index, start_ps, time_ps, cause_ps)
 
@@ -292,7 +315,7 @@ class Injector:
         react = time_ps + int(self._flows.rows["reaction"][self._flows.slots(np.array([one]))][0])
         return self._violation(f"ran to {granted} ps past a reaction that could come at {react} ps")
 
-    def check_digest(self, digest: Digest) -> None:
+    def check_digest(self, answer: AdvanceAnswer) -> None:
         """Compare with the server's.
 
         Raises
@@ -300,8 +323,9 @@ class Injector:
         ProtocolError
             It has another one.
         """
-        if digest != self.digest:
-            raise self._violation(f"has the digest {digest} of the completions whose digest is {self.digest}")
+        if answer.digest_words != self._digest:
+            told = answer.digest or Digest()
+            raise self._violation(f"has the digest {told} of the completions whose digest is {self.digest}")
 
     def _violation(self, what: str) -> ProtocolError:
         return ProtocolError(f"{self._name} breaks the protocol: it {what}")

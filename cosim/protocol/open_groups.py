@@ -2,65 +2,37 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import NetworkError
-from cosim.kernel import record
+from cosim.kernel import Columns
 from cosim.network.flows import I32, I64, FlowGroup, FlowTable
 from cosim.topology.graph import Topology
 
-_GROUP = record("open_group")
-_ROW = np.dtype(
-    [
-        ("size", "i8"),
-        ("delay", "i8"),
-        ("reaction", "i8"),
-        ("src", "i4"),
-        ("dst", "i4"),
-        ("channel", "i4"),
-        ("pad", "i4"),
-    ]
-)
+_GROUP = Struct("=4qd4q4i")
+"""``struct open_group``."""
 
 
-class GrowingArray:
-    """An array that grows."""
-
-    def __init__(self, dtype: Any) -> None:
-        self.array: NDArray[Any] = np.zeros(64, dtype)
-        self.used = 0
-
-    def room(self, need: int) -> None:
-        """Make it at least that long."""
-        if need > len(self.array):
-            new = np.zeros(max(need, 2 * len(self.array)), self.array.dtype)
-            new[: len(self.array)] = self.array
-            self.array = new
-
-    def take(self, count: int) -> tuple[int, NDArray[Any]]:
-        """(First, view) of that many more."""
-        first = self.used
-        self.used = first + count
-        self.room(self.used)
-        return first, self.array[first : self.used]
-
-
-class OpenGroups:
+class OpenGroups(Columns):
     """Tables, endpoints and open groups. A table or a list of endpoints is kept once, for good."""
 
+    container = "given_flows"
+
     def __init__(self) -> None:
-        self._rows = GrowingArray(_ROW)
-        self._endpoints = GrowingArray(np.int32)
-        self._groups = GrowingArray(_GROUP)
+        super().__init__()
         self._tables: dict[int, tuple[FlowTable, int]] = {}
         self._lists: dict[bytes, int] = {}
+        self._used = {"rows": 0, "endpoints": 0}
         # Tables with their endpoints whose paths were told: an iteration opens the same groups as the one
         # before.
-        self._bound: set[tuple[int, int, int]] = set()
+        self._bound: dict[tuple[int, bytes, int], tuple[int, int]] = {}
         self._unsent: list[tuple[I32, I32, I32]] = []
+        self._raw = memoryview(b"")
+        self._repeating: set[int] = set()
         self.open_groups: dict[int, FlowGroup] = {}
 
     def open(self, group: FlowGroup) -> None:
@@ -74,29 +46,53 @@ class OpenGroups:
         handle, table = group.handle, group.table
         if handle in self.open_groups:
             raise NetworkError(f"flow group handle {handle} is still in use")
-        if len(group.endpoints) != table.num_participants:
-            raise NetworkError(
-                f"a table of {table.num_participants} participants was bound to "
-                f"{len(group.endpoints)} endpoints"
-            )
-        row, endpoint = self._table(table), self._list(group.endpoints)
-        self._groups.room(handle + 1)
-        self._groups.array[handle] = (
+        bound = id(table), np.asarray(group.endpoints, np.int32).tobytes(), group.channel
+        row, endpoint = self._bound.get(bound) or self._bind(group, bound)
+        if handle >= len(self.groups):
+            rows: Any = self.lengthen("groups", handle + 1)
+            self._raw = memoryview(rows).cast("B")
+        flows = table.num_flows
+        _GROUP.pack_into(
+            self._raw,
+            handle * _GROUP.size,
             *group.key,
-            *(group.coflow, group.coflow_bytes, group.weight),
-            *(row, endpoint, table.num_flows),
-            *(group.job, group.channel, group.priority, table.is_flat),
+            group.coflow,
+            group.coflow_bytes,
+            group.weight,
+            row,
+            endpoint,
+            flows,
+            flows,
+            group.job,
+            group.channel,
+            group.priority,
+            0,
         )
+        if not table.is_flat:
+            self._repeating.add(handle)
         self.open_groups[handle] = group
-        if (row, endpoint, group.channel) not in self._bound:
-            self._bound.add((row, endpoint, group.channel))
-            ends = np.asarray(group.endpoints, np.int32)
-            self._unsent.append((ends[table.src], ends[table.dst], table.channel + group.channel))
+
+    def _bind(self, group: FlowGroup, bound: tuple[int, bytes, int]) -> tuple[int, int]:
+        """Where a group's rows and endpoints are; its paths are to be told."""
+        table, ends = group.table, np.asarray(group.endpoints, np.int32)
+        if len(ends) != table.num_participants:
+            raise NetworkError(
+                f"a table of {table.num_participants} participants was bound to {len(ends)} endpoints"
+            )
+        self._unsent.append((ends[table.src], ends[table.dst], table.channel + group.channel))
+        made = self._bound[bound] = self._table(table), self._list(ends)
+        return made
+
+    def _extend(self, name: str, count: int) -> tuple[int, NDArray[Any]]:
+        """(First, view) of that many more."""
+        first = self._used[name]
+        self._used[name] = first + count
+        return first, self.lengthen(name, first + count)[first : first + count]
 
     def _table(self, table: FlowTable) -> int:
         known = self._tables.get(id(table))
         if known is None:
-            first, rows = self._rows.take(table.num_rows)
+            first, rows = self._extend("rows", table.num_rows)
             rows["src"], rows["dst"], rows["channel"] = table.src, table.dst, table.channel
             rows["size"], rows["delay"], rows["reaction"] = (
                 table.size_bytes,
@@ -108,10 +104,10 @@ class OpenGroups:
         return known[1]
 
     def _list(self, endpoints: I32) -> int:
-        content = np.asarray(endpoints, np.int32).tobytes()
+        content = endpoints.tobytes()
         known = self._lists.get(content)
         if known is None:
-            known, into = self._endpoints.take(len(endpoints))
+            known, into = self._extend("endpoints", len(endpoints))
             into[:] = endpoints
             self._lists[content] = known
         return known
@@ -124,59 +120,28 @@ class OpenGroups:
         self._unsent = []
         return src.astype(np.int32), dst.astype(np.int32), channel.astype(np.int32)
 
-    def columns(self, handle: I32, index: I64) -> dict[str, NDArray[Any]]:
-        """What the flows (handle, index) are, as :data:`cosim.protocol.flat_flows.DEFAULTS` names it.
-
-        Raises
-        ------
-        NetworkError
-            A handle that is not open, or an index beyond its table.
-        """
-        handles = np.unique(handle) if len(handle) > 1 else handle
-        for one in handles.tolist():
-            group = self.open_groups.get(one)
-            if group is None:
-                raise NetworkError(f"a flow of unknown group handle {one}")
-            mine = index[handle == one]
-            if not 0 <= int(mine.min()) <= int(mine.max()) < group.table.num_flows:
-                raise NetworkError(f"flow index beyond the {group.table.num_flows} flows of group {one}")
-        groups = self._groups.array[handle]
+    def rows_of(self, handle: I32, index: I64) -> I64:
+        """The row of each flow in its table."""
+        if not self._repeating:
+            return index
         row = index.copy()
-        # Of a flat table a flow's index is its row; repeated blocks have to be looked up.
-        if not groups["flat"].all():
-            for one in np.unique(handle[groups["flat"] == 0]).tolist():
-                chosen = handle == one
-                row[chosen] = self.open_groups[one].table.row_of(index[chosen])
-        rows = self._rows.array[groups["row"] + row]
-        endpoints = self._endpoints.array
-        return {
-            "key_high": groups["key_high"],
-            "key_low": groups["key_low"] + index,
-            "src": endpoints[groups["endpoint"] + rows["src"]],
-            "dst": endpoints[groups["endpoint"] + rows["dst"]],
-            "size_bytes": rows["size"],
-            "channel": rows["channel"] + groups["channel"],
-            "priority": groups["priority"],
-            "weight": groups["weight"],
-            "job": groups["job"],
-            "coflow": groups["coflow"],
-            "coflow_bytes": groups["coflow_bytes"],
-            "reaction_delay_ps": rows["reaction"],
-            "delay_ps": rows["delay"],
-        }
+        for one in self._repeating.intersection(handle.tolist()):
+            chosen = handle == one
+            table = self.open_groups[one].table
+            row[chosen] = table.row_of(np.clip(index[chosen], 0, table.num_flows - 1))  # others are refused
+        return row
 
-    @property
-    def rows(self) -> NDArray[Any]:
-        """A row for each group, by handle."""
-        return self._groups.array
+    def refusal(self, handle: int) -> NetworkError:
+        """What is wrong with a flow."""
+        group = self.open_groups.get(handle)
+        if group is None:
+            return NetworkError(f"a flow of unknown group handle {handle}")
+        return NetworkError(f"flow index beyond the {group.table.num_flows} flows of group {handle}")
 
-    def ended(self, handle: I32) -> list[int]:
-        """Groups of these whose flows have all completed; they are closed."""
-        left = self._groups.array["left"]
-        ended = list(dict.fromkeys(handle[left[handle] == 0].tolist()))
-        for one in ended:
-            del self.open_groups[one]
-        return ended
+    def close(self, handle: int) -> None:
+        """A group's flows have all completed."""
+        del self.open_groups[handle]
+        self._repeating.discard(handle)
 
 
 def known_paths(

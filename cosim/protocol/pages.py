@@ -47,13 +47,18 @@ class Pages:
 
     def add(self, count: int) -> I64:
         """Slots of that many more, zeroed; their ids follow those before."""
+        first = self.extend(count)
+        slots = self.slots(np.arange(first, self.count))
+        self.rows[slots] = self._zero
+        return slots
+
+    def extend(self, count: int) -> int:
+        """The first id of that many more, whose rows are whatever was there before."""
         first = self.count
         self.count = first + count
         for page in range(-(-first // PAGE), -(-self.count // PAGE)):
             self._make(page)
-        slots = self.slots(np.arange(first, self.count))
-        self.rows[slots] = self._zero
-        return slots
+        return first
 
     def _make(self, page: int) -> None:
         if page >= len(self.place):

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cosim.errors import DivergenceError, InputError, Location, ProtocolError, ServerDiedError
+from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.advance_parts import advance_parts
 from cosim.protocol.client_session import ClientSession
 from cosim.protocol.digest import Digest
@@ -67,11 +68,6 @@ class RecoveringSession:
     def kept(self) -> bool:
         """Whether the log outlives the session, so that a run could go on from it."""
         return self._path is not None and self._folder is None
-
-    @property
-    def releases(self) -> bool:
-        """Whether the server releases dependent flows."""
-        return pb.FEATURE_DEPENDENT_FLOWS in self.describe().features
 
     @property
     def most_bytes(self) -> int:
@@ -128,8 +124,10 @@ class RecoveringSession:
             except ServerDiedError as error:
                 self._bury(error)
 
-    def advance(self, parts: Sequence[bytes]) -> list[pb.Advanced]:
-        """Exchange an advance for its answer, whatever happens to the server meanwhile."""
+    def advance(self, parts: Sequence[bytes]) -> AdvanceAnswer:
+        """Exchange an advance for its answer, whatever happens to the server meanwhile. It is good until the
+        next.
+        """
         if self._recorded is not None:
             recorded = self._next_recorded(parts)
             if recorded is not None:
@@ -137,20 +135,20 @@ class RecoveringSession:
         assert self._writer is not None
         while True:
             try:
-                answers = self._session.exchange(parts)
+                answer = self._session.exchange(parts)
             except ServerDiedError as error:
                 self._recover(error)  # the log ends before this advance: it is asked again
                 continue
-            self._log(parts, answers)
+            self._log(parts, answer)
             # Deaths for one advance: a server that gets further may die as often as it likes.
             self._in_a_row = 0
-            return answers
+            return answer
 
-    def _log(self, parts: Sequence[bytes], answers: Sequence[pb.Advanced]) -> None:
+    def _log(self, parts: Sequence[bytes], answer: AdvanceAnswer) -> None:
         writer = self._writer
         assert writer is not None
         if not writer.ended:
-            writer.advance(parts, answers)
+            writer.advance(parts, answer)
             if writer.ended:
                 _say("%s; if the server dies, the run can't go on by itself", writer.ended)
 
@@ -281,12 +279,11 @@ class RecoveringSession:
             horizon = one.horizon_ps
             while True:
                 parts = advance_parts(paths, flows, starts, horizon, budget, self.most_bytes, changes=changes)
-                answers = self._session.exchange(parts)
+                answer = self._session.exchange(parts)
                 self.replays += 1
-                came = sum(len(answer.id) for answer in answers)
-                moved = came or answers[-1].granted_ps > granted or flows is not None or starts is not None
-                done, granted = done + came, answers[-1].granted_ps
-                digest = Digest(answers[-1].digest.a, answers[-1].digest.b)
+                moved = answer.count or answer.granted_ps > granted or flows is not None or starts is not None
+                done, granted = done + answer.count, answer.granted_ps
+                digest = answer.digest or Digest()
                 if granted == one.horizon_ps and done >= one.completions:
                     break
                 if granted > one.horizon_ps or not (moved or horizon < NEVER):
@@ -300,7 +297,7 @@ class RecoveringSession:
 
     # -- from resumed to live ------------------------------------------------------------------------
 
-    def _next_recorded(self, parts: Sequence[bytes]) -> list[pb.Advanced] | None:
+    def _next_recorded(self, parts: Sequence[bytes]) -> AdvanceAnswer | None:
         """The logged answer, or None at the log's end: the session is live then.
 
         Raises
@@ -316,7 +313,10 @@ class RecoveringSession:
         # Byte by byte: a run that is the same asks the same.
         if tuple(parts) != exchange.requests:
             raise DivergenceError("the run asks something else than the log holds: it is not the same run")
-        return [pb.SessionResponse.FromString(raw).advanced for raw in exchange.answers]
+        answer = AdvanceAnswer()
+        for raw in exchange.answers:
+            answer.read(raw)
+        return answer
 
     def _look_ahead(self) -> None:
         """Read the next exchange of the log: what was looked at before it is asked for before it."""

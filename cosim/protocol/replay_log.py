@@ -25,16 +25,16 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.errors import InputError, Location
+from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 
 _HEAD = struct.Struct("<IIB")
@@ -54,8 +54,7 @@ class RecordKind(IntEnum):
     BLOCK = 3
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedAdvance:
+class LoggedAdvance(NamedTuple):
     """The requests of one advance, the parts of its answer, and the answers to what was looked at before it.
     ``end`` is where its block ends in the file.
     """
@@ -86,10 +85,17 @@ def frames(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
         yield kind, content, at
 
 
-def pack(exchanges: Sequence[LoggedAdvance]) -> bytes:
+Exchange = tuple[tuple[bytes, ...], tuple[bytes, ...], tuple[bytes, ...]]
+"""The first three of :class:`LoggedAdvance`. The garbage collector doesn't look at plain tuples of bytes, of
+which there are thousands.
+"""
+
+
+def pack(exchanges: Sequence[Exchange | LoggedAdvance]) -> bytes:
     """A block's content."""
     columns = [np.array([len(exchanges)], np.uint32).tobytes()]
-    for lists in ([getattr(one, name) for one in exchanges] for name in ("requests", "answers", "samples")):
+    fields: Any = [one[:3] for one in exchanges]
+    for lists in zip(*fields, strict=True) if fields else ((), (), ()):
         alike: dict[int, list[bytes]] = {}
         for message in chain.from_iterable(lists):
             alike.setdefault(len(message), []).append(message)
@@ -147,9 +153,10 @@ class LogWriter:
         self._file = file
         self._every = sync_every_s
         self._synced = time.monotonic()
-        self._kept: list[LoggedAdvance] = []
+        self._kept: list[Exchange] = []
         self._samples: list[bytes] = []
         self._bytes = 0
+        self._last = b""
 
     @classmethod
     def create(cls, path: Path, described: bytes, opened: bytes, sync_every_s: float = 5.0) -> LogWriter:
@@ -178,15 +185,15 @@ class LogWriter:
         file.seek(end)
         return cls(path, file, sync_every_s)
 
-    def advance(self, requests: Sequence[bytes], answers: Sequence[pb.Advanced]) -> None:
+    def advance(self, requests: Sequence[bytes], answer: AdvanceAnswer) -> None:
         """Keep an exchange."""
         if self.ended:
             return
-        raw = [_without_times(one, last=False) for one in answers]
-        self._kept.append(LoggedAdvance(tuple(requests), tuple(raw), tuple(self._samples)))
-        self._last = answers[-1]
-        self._bytes += sum(map(len, chain(requests, raw, self._samples)))
-        self._samples = []
+        kept = tuple(requests), tuple(answer.stripped), tuple(self._samples)
+        self._kept.append(kept)
+        self._last = answer.parts[-1]
+        self._bytes += sum(map(len, chain.from_iterable(kept)))
+        self._samples.clear()
         if self._bytes >= BLOCK_BYTES or time.monotonic() - self._synced > self._every:
             self.flush()
 
@@ -198,9 +205,12 @@ class LogWriter:
         """Make a block of what is kept; where that can't be written, or is too much, the log ends."""
         if self.ended or not self._kept:
             return
-        last = self._kept.pop()
-        answers = *last.answers[:-1], _without_times(self._last, last=True)
-        content = frame(RecordKind.BLOCK, pack([*self._kept, replace(last, answers=answers)]))
+        requests, answers, samples = self._kept.pop()
+        said = pb.SessionResponse.FromString(self._last).advanced
+        if said.HasField("digest"):  # messages that are put one after the other are merged
+            digest = pb.SessionResponse(advanced=pb.Advanced(digest=said.digest)).SerializeToString()
+            answers = *answers[:-1], answers[-1] + digest
+        content = frame(RecordKind.BLOCK, pack([*self._kept, (requests, answers, samples)]))
         self._kept, self._bytes = [], 0
         before = self._file.tell()
         try:
@@ -235,15 +245,6 @@ class LogWriter:
             self._file.close()
         if remove:
             self.path.unlink(missing_ok=True)
-
-
-def _without_times(answer: pb.Advanced, *, last: bool) -> bytes:
-    """A serialized answer, without how long it took; ``last``: with its digest."""
-    kept = pb.Advanced()
-    kept.CopyFrom(answer)
-    for name in ("simulator_ns", "server_ns", *(() if last else ("digest",))):
-        kept.ClearField(name)
-    return pb.SessionResponse(advanced=kept).SerializeToString()
 
 
 class LogReader:

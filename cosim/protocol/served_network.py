@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.fabric.changes import LinkChange, RouteChange
 from cosim.network.flows import I32, I64, FlowBatch, FlowGroup, FlowTable, flat_table
@@ -21,13 +22,34 @@ from cosim.network.simulator import NetworkSimulator, QueueSample, RateSample
 from cosim.protocol.dependency_tracker import DependencyTracker
 from cosim.protocol.digest import Digest
 from cosim.protocol.flat_flows import LATER, TRAITS, FlatFlows
-from cosim.protocol.open_groups import GrowingArray
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.topology.graph import Topology
 from cosim.units import NEVER
 
 _MOST_REPORTED = 1 << 17  # completions in one answer, which then says that its buffer is full
+
+
+class GrowingArray:
+    """An array that grows."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.array: NDArray[Any] = np.zeros(64, dtype)
+        self.used = 0
+
+    def room(self, need: int) -> None:
+        """Make it at least that long."""
+        if need > len(self.array):
+            new = np.zeros(max(need, 2 * len(self.array)), self.array.dtype)
+            new[: len(self.array)] = self.array
+            self.array = new
+
+    def take(self, count: int) -> tuple[int, NDArray[Any]]:
+        """(First, view) of that many more."""
+        first = self.used
+        self.used = first + count
+        self.room(self.used)
+        return first, self.array[first : self.used]
 
 
 @dataclass(eq=False, slots=True)

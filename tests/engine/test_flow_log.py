@@ -284,7 +284,7 @@ def fed(sizes: list[int], pairs: list[tuple[int, int]], spans: list[tuple[int, i
         handle = columns.handles[:1]
         handle["left"], handle["holds"], handle["binding"] = 1, 2, number
         one = [np.array([value], np.int64) for value in (0, *span)]
-        log.count(Completions(np.zeros(1, np.int32), *one))
+        log.count(Completions(np.zeros(1, np.int32), *one), *span)
     return log
 
 

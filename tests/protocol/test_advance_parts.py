@@ -12,9 +12,9 @@ from cosim.engine.reference.digest import RunDigest
 from cosim.errors import InputError, LaunchError, ProtocolError
 from cosim.network.flows import ON_COMPLETION, ON_START
 from cosim.protocol.address import Tls, check_address
-from cosim.protocol.advance_parts import advance_parts, numbered
+from cosim.protocol.advance_parts import advance_parts, encode, numbered
 from cosim.protocol.digest import Digest
-from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, array, decode, encode, join, make
+from cosim.protocol.flat_flows import DEFAULTS, FlatFlows, array, decode, join, make
 from cosim.protocol.replay_log import LogReader, frame, frames
 from cosim.protocol.v1 import network_simulator_pb2 as pb
 

@@ -1,11 +1,15 @@
 """What a simulator tells is held to what it was given: each rule by itself, with its times in the error."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from cosim.errors import ProtocolError
 from cosim.network.flows import Completions, FlowBatch, FlowGroup, flat_table
+from cosim.protocol.advance_answer import AdvanceAnswer
 from cosim.protocol.injector import Injector
+from cosim.protocol.v1 import network_simulator_pb2 as pb
 from cosim.units import NEVER
 
 GRANT, START = 1_000, 100
@@ -30,8 +34,13 @@ def told(**other: list[int]) -> tuple[Injector, Completions]:
     injector = Injector("it")
     injector.credit = 10
     injector.take(FlowBatch([group], np.full(2, 3, np.int32), np.arange(2), start, start))
-    columns = [np.array(one, np.int64) for one in (RIGHT | other).values()]
-    return injector, injector.finish(NEVER, GRANT, *columns)
+    names = "id", "start_ps", "time_ps", "cause_ps"
+    columns: dict[str, Any] = dict(zip(names, (RIGHT | other).values(), strict=True))
+    answer = AdvanceAnswer()
+    columns["id"] = [one % 2**64 for one in columns["id"]]
+    advanced = pb.Advanced(granted_ps=GRANT, **columns)
+    assert answer.read(pb.SessionResponse(advanced=advanced).SerializeToString())
+    return injector, injector.finish(NEVER, answer)
 
 
 def test_what_is_right_is_entered_by_what_it_is() -> None:

@@ -225,17 +225,20 @@ int64_t drain_some(struct store *store) {
   return !drain(store, NULL);
 }
 
-/* Count completions down in `left`, by handle; the earliest reaction to one. `known`: which are of open groups. */
+/* Count completions down in `left`, by handle; the earliest reaction to one, at once where it isn't known. `known`: which
+ * are of open groups. */
 int64_t count_down(struct store *store, int64_t num_handles, int64_t *left, int64_t count, const int32_t *handle,
                    const int64_t *index, const int64_t *time, int8_t *known) {
   int64_t bound = NEVER;
   for (int64_t k = 0; k < count; k++) {
     int32_t rep, row;
-    if (handle[k] < 0 || handle[k] >= num_handles || left[handle[k]] == 0) continue;
-    if (find_flows(store, 1, &handle[k], &index[k], &rep, &row) != NONE) continue;
-    known[k] = 1;
-    left[handle[k]]--;
-    int64_t reaction = store->rows[row].reaction;
+    int64_t reaction = 0;
+    if (handle[k] >= 0 && handle[k] < num_handles && left[handle[k]] > 0 &&
+        find_flows(store, 1, &handle[k], &index[k], &rep, &row) == NONE) {
+      known[k] = 1;
+      left[handle[k]]--;
+      reaction = store->rows[row].reaction;
+    }
     /* Compared before it is added: a reaction of NEVER and a time would leave 64 bits. */
     if (reaction < bound - time[k]) bound = time[k] + reaction;
   }

@@ -268,18 +268,19 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
   if (state->keeps_messages) keep_message(engine, group, flow, info, start, time);
 }
 
-/* Count completions of a network that is not in this process, which may report anything.
+/* Count completions of a network that is not in this process, which went `from` one time `to` another and may report
+ * anything.
  *
- * NONE, or the number of a row whose group has ended or never began, whose index is negative, or which ends before it
- * starts, or starts before 0.
+ * NONE, or the number of a row whose group has ended or never began, whose index is negative, which ends before it
+ * starts or not in that time, or starts before 0.
  */
-int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
-                          const int64_t *start, const int64_t *time, const int64_t *cause) {
+int64_t count_completions(struct engine *engine, int64_t from, int64_t to, int64_t count, const int32_t *handle,
+                          const int64_t *index, const int64_t *start, const int64_t *time, const int64_t *cause) {
   CATCH_OUT_OF_MEMORY;
   struct neighbour near = no_neighbour;
   for (int64_t k = 0; k < count; k++) {
     if (handle[k] < 0 || handle[k] >= engine->state.handles_used || engine->handles[handle[k]].left <= 0) return k;
-    if (index[k] < 0 || start[k] < 0 || start[k] > time[k]) return k;
+    if (index[k] < 0 || start[k] < 0 || start[k] > time[k] || time[k] < from || time[k] > to) return k;
     count_flow(engine, &near, handle[k], index[k], start[k], time[k], cause[k]);
   }
   return NONE;

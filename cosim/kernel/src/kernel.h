@@ -1793,7 +1793,8 @@ EXPORT int64_t issue_all(struct engine *engine, int64_t now, int64_t count, cons
                          const int64_t *durations, const int32_t *ref, const int32_t *occurrence, int64_t kind,
                          int64_t like, int64_t size, int64_t what, int64_t traits);
 EXPORT int64_t begin_ranks(struct engine *engine, int64_t first, int64_t count, int64_t now);
-EXPORT int64_t count_completions(struct engine *engine, int64_t count, const int32_t *handle, const int64_t *index,
+EXPORT int64_t count_completions(struct engine *engine, int64_t from, int64_t to, int64_t count,
+                                 const int32_t *handle, const int64_t *index,
                                  const int64_t *start, const int64_t *time, const int64_t *cause);
 EXPORT int64_t carry_flow(struct engine *engine, int64_t now, int64_t met, int64_t binding, int64_t key_low);
 EXPORT int64_t leave_carried(struct engine *engine, int64_t now, int64_t met, int64_t position, int64_t messages);
@@ -1981,7 +1982,7 @@ EXPORT int64_t await_others(struct edges *edges, struct awaited_flow *flows, int
 EXPORT int64_t tell_awaiting(struct edges *edges, struct awaited_flow *flows, int64_t count, const int64_t *slots,
                              const int64_t *times, int64_t kind, int64_t *out);
 
-/* injected.c: flows that a client gave to a simulator elsewhere. */
+/* injected.c: flows that a client gives to a simulator elsewhere, as the protocol has them. */
 
 enum pages { PAGE_BITS = 10 }; /* of an id, that say where in its page it is (cosim/protocol/pages.py) */
 
@@ -1996,10 +1997,79 @@ struct given_flow {
 struct open_group {
   int64_t key_high, key_low, coflow, coflow_bytes;
   double weight;
-  int64_t row, endpoint;
-  int64_t left; /* flows to complete */
-  int32_t job, channel, priority, flat;
+  int64_t row, endpoint, flows;
+  int64_t left; /* flows to complete; 0: it isn't open */
+  int32_t job, channel, priority, pad;
 };
+
+struct given_row {
+  int64_t size, delay, reaction;
+  int32_t src, dst, channel, pad;
+};
+
+/* A flow on its way into a request. */
+struct given_place {
+  int64_t index, row, start, cause;
+  int32_t handle, pad;
+};
+
+struct given_flows_state {
+  uint64_t digest[2]; /* of what completed */
+};
+
+struct given_flows {
+  struct given_flows_state state;
+  COLUMN(struct given_flow, flows); /* in pages: `place` says where, `left` how many of each are not done */
+  COLUMN(int64_t, place);
+  COLUMN(int64_t, left);
+  COLUMN(struct open_group, groups);
+  COLUMN(struct given_row, rows);
+  COLUMN(int32_t, endpoints);
+  GROWN(struct given_place, order);
+  GROWN(int32_t, ended); /* groups, by the completions that were told last */
+  int64_t pages_done; /* by these: no row of them is left */
+};
+
+/* A flow with all that a message says of it: cosim/protocol/flat_flows.py. */
+struct flat_flow {
+  int64_t key_high, key_low, size_bytes, start_ps, cause_ps, coflow, coflow_bytes, reaction_delay_ps, delay_ps;
+  double weight;
+  int32_t src, dst, channel, priority, job, pad;
+};
+
+/* What an advance brings. Of what is not flows, the fields as they are on the wire. */
+struct advance_request {
+  GROWN(struct flat_flow, flows);
+  COLUMN(int64_t, dependency_ptr); /* empty: nothing waits */
+  COLUMN(int64_t, dependency_id);
+  COLUMN(int8_t, dependency_kind);
+  COLUMN(int8_t, paths);
+  COLUMN(int8_t, starts);
+  COLUMN(int8_t, changes);
+  GROWN(int8_t, bytes);
+  int64_t first_id, count;
+};
+
+/* What is read of an answer; those of its numbers that aren't there are 0. */
+struct advance_answer_state {
+  int64_t sequence, more, granted, credit;
+  uint64_t digest[2];
+  int64_t has_digest;
+  int64_t count; /* completions, of all parts so far */
+  int64_t is_uneven; /* columns of one of them differ in length */
+  int64_t kept_begin, kept_end; /* of `kept` */
+};
+
+struct advance_answer {
+  struct advance_answer_state state;
+  GROWN(int64_t, id);
+  GROWN(int64_t, start);
+  GROWN(int64_t, time);
+  GROWN(int64_t, cause);
+  GROWN(int8_t, kept); /* the part last read, but for its digest and how long it took */
+};
+
+enum advance_reading { IS_ADVANCED, IS_NOT_ADVANCED, IS_BROKEN };
 
 /* What is wrong with a completion that a simulator tells. */
 enum untrue {
@@ -2013,10 +2083,15 @@ enum untrue {
   UNTRUES,
 };
 
-EXPORT int64_t complete_given(struct given_flow *flows, int64_t given, const int64_t *place, int64_t *left,
-                              struct open_group *groups, int64_t before, int64_t granted, int64_t count,
-                              const int64_t *ids, const int64_t *start, const int64_t *time, const int64_t *cause,
-                              int32_t *handle, int64_t *index, int64_t *key_high, int64_t *key_low);
+EXPORT int64_t give_flows(struct given_flows *given, struct advance_request *request, int64_t already, int64_t id,
+                          int64_t count, const int32_t *handle, const int64_t *index, const int64_t *row,
+                          const int64_t *start, const int64_t *cause);
+EXPORT int64_t size_flows(const struct advance_request *request, int64_t low, int64_t high);
+EXPORT int64_t write_advance(struct advance_request *request, int64_t low, int64_t high, int64_t more, int64_t horizon,
+                             int64_t budget, int64_t oldest);
+EXPORT int64_t read_answer(struct advance_answer *answer, const int8_t *bytes, int64_t length);
+EXPORT int64_t complete_given(struct given_flows *given, int64_t known, int64_t since,
+                              const struct advance_answer *answer, int32_t *handle, int64_t *columns);
 
 /* flow_list.c: lines of six numbers. */
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from cosim.network.simulator import NetworkSimulator
-from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, decode, encode
+from cosim.protocol.advance_parts import encode
+from cosim.protocol.flat_flows import DEFAULTS, LATER, FlatFlows, decode
 from cosim.protocol.frames import Frames
 from cosim.protocol.refusal import Refusal
 from cosim.protocol.served_network import AdvanceResult
