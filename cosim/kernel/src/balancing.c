@@ -376,6 +376,8 @@ void choose_reps(int64_t n, struct choice *rows, struct seen_path *paths, double
       kept += mine[k].part;
     }
     give_out(row, mine, 1.0 - kept, (int64_t)parameters[2]);
+    /* Parts that add up to a little more than 1 leave less than nothing to an empty path. */
+    for (int64_t k = 0; k < (int64_t)row->paths; k++) mine[k].part = most_of(mine[k].part, 0.0);
     row->again = pause_of(row, parameters[0], parameters[1]);
   }
 }
