@@ -123,10 +123,12 @@ def _dctcp() -> CongestionNetwork:
 def test_one_loop_does_what_two_networks_and_python_do(
     inside: Any, outside: Any, world: World, seed: int
 ) -> None:
-    in_python = drive(HybridNetwork(inside(), outside()), world)
-    assert drive(CompiledHybridNetwork(inside(), outside()), world) == in_python
+    whole = drive(CompiledHybridNetwork(inside(), outside()), world)
     cut = drive(CompiledHybridNetwork(inside(), outside()), world.reacting(NEVER), cuts=random.Random(seed))
-    assert cut == in_python
+    assert cut == whole
+    parts = [one if one.describe().peek else Blind(one) for one in (inside(), outside())]
+    in_python = drive(HybridNetwork(*parts), world)
+    assert in_python == whole or any(isinstance(one, Blind) and _met(one, whole) for one in parts)
 
 
 def test_what_a_loop_reports_amid_an_instant_is_not_lost() -> None:
