@@ -141,7 +141,9 @@ def _check_lag(workload: Workload, iterations: int) -> None:
         )
 
 
-def _jobs(scenario: Scenario, topology: Topology, kept: KeptWorkloads | None, *, held: bool) -> tuple[JobInfo, ...]:
+def _jobs(
+    scenario: Scenario, topology: Topology, kept: KeptWorkloads | None, *, held: bool
+) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
     job_requests = list(_job_requests(scenario, kept))
     asked = [scenario.jobs[requested.number] for requested in job_requests]
