@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.programs import ReadyProgram, ready_programs
+from cosim.engine.programs import Naming, ReadyProgram, ready_programs
 from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.workload.program import NO_STREAM, Operation, OpKind
 
@@ -66,6 +66,7 @@ class OneIteration:
         self._row[self._base[ops.rank[mine]] + ops.op[mine]] = mine
         self._ops = ops
         self._programs = ready_programs(self.info.whole_workload)
+        self._groups: dict[tuple[int, Naming], Naming] = {}
         self._ends: dict[int, I64] = {}
         """When the operations of each rank that a path met ended."""
 
@@ -123,8 +124,10 @@ class OneIteration:
         name, turn = program.naming[op], program.occurrence[op]
         if not name:
             return [place]
-        by_axes = tuple(one for one in name if isinstance(one, str))
-        ranks = self.workload.mesh.group(rank, by_axes) if by_axes else name
+        if (rank, name) not in self._groups:
+            by_axes = tuple(one for one in name if isinstance(one, str))
+            self._groups[rank, name] = self.workload.mesh.group(rank, by_axes) if by_axes else name
+        ranks = self._groups[rank, name]
         return [(int(one), self._program(int(one)).collective[name, turn]) for one in ranks]
 
     def _program(self, rank: int) -> ReadyProgram:
