@@ -21,9 +21,9 @@ from cosim.workload.contract import WorkloadSpec
 from cosim.workload.draws import draw
 from cosim.workload.program import Workload
 
-MOST_OPERATIONS = 1 << 17
-"""Of programs of all workloads that are kept, but for the one asked for last, which may have more: each takes
-about 2 kB, with what runs look up of it."""
+MOST_OPERATIONS = 1 << 18
+"""Of programs of all workloads that are kept, but for the one asked for last, which may have more: about 150
+MB, with what runs look up of them."""
 
 
 def new_workloads(scenario: Scenario, number: int) -> list[Workload]:
@@ -80,6 +80,11 @@ class KeptWorkloads:
         self._lock = threading.Lock()
         self._entries: dict[Any, _Entry] = {}
 
+    @property
+    def num_operations(self) -> int:
+        """Of all that are kept."""
+        return sum(one.operations for one in self._entries.values())
+
     def of(self, scenario: Scenario, number: int) -> list[Workload]:
         """As :func:`new_workloads`; those of an equal entry, where they are kept."""
         job = scenario.jobs[number]
@@ -107,7 +112,7 @@ class KeptWorkloads:
         with self._lock:
             self._entries.pop(key, None)
             self._entries[key] = entry  # the one asked for last is the last
-            left = sum(one.operations for one in self._entries.values())
+            left = self.num_operations
             for one in [*self._entries][:-1]:
                 if left <= MOST_OPERATIONS:
                     break
