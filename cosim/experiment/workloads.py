@@ -60,10 +60,7 @@ class _Entry:
     base: Path
     workloads: list[Workload]
     files: Mapping[str, str]
-
-    @property
-    def operations(self) -> int:
-        return sum(len(one.table) for one in {id(one): one for one in self.workloads}.values())
+    operations: int
 
     def is_of(self, spec: WorkloadSpec) -> bool:
         """Whether it is what ``spec`` builds now."""
@@ -105,7 +102,8 @@ class KeptWorkloads:
         with reading() as read:
             made = new_workloads(scenario, number)
         if not read.unclear and not read.changed_since(began):
-            self._keep(key, _Entry(spec, base, made, read.states(base)))
+            operations = sum(len(one.table) for one in (made if spec.copies_differ else made[:1]))
+            self._keep(key, _Entry(spec, base, made, read.states(base), operations))
         return made
 
     def _keep(self, key: Any, entry: _Entry) -> None:
