@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.answers import check_answer
+from cosim.answers import check_answer, misfit
 from cosim.cluster.arrange import Request, arrange, seats
 from cosim.cluster.pace import pace
 from cosim.context import Context
@@ -19,8 +20,7 @@ from cosim.experiment.events import check_can_change, with_changes, with_slowdow
 from cosim.experiment.idle import idle_settings
 from cosim.experiment.memory import with_memory
 from cosim.experiment.scenario import Job, Scenario
-from cosim.experiment.sizes import PER_LINK, check_size
-from cosim.experiment.workloads import KeptWorkloads, new_workloads
+from cosim.experiment.sizes import PER_LINK, PER_OPERATION_BUILT, check_size
 from cosim.network.named import made_network
 from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
@@ -28,7 +28,12 @@ from cosim.plugin_file import at
 from cosim.topology.graph import Topology
 from cosim.topology.scale_up import host_domains, host_shape
 from cosim.units import NEVER
+from cosim.workload.check import check
+from cosim.workload.draws import draw
 from cosim.workload.program import Workload
+
+if TYPE_CHECKING:
+    from cosim.experiment.workloads import KeptWorkloads
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +134,32 @@ def _arrivals(job: Job, context: Context) -> list[int]:
 
 def _is_time(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < NEVER
+
+
+def new_workloads(scenario: Scenario, number: int) -> list[Workload]:
+    """The workload of each job that the scenario's ``number``-th entry stands for: one and the same, unless
+    each is drawn.
+
+    Raises
+    ------
+    InputError
+        It can't be built, or can't be run to its end.
+    """
+    job = scenario.jobs[number]
+    spec = job.workload
+    if isinstance(spec, Workload):
+        if wrong := misfit(spec, Workload):
+            raise WorkloadError(f"workload {spec.name!r}: {wrong.removeprefix('.')}")
+        check(spec)
+        return [spec] * job.count
+    check_size(spec.size_about() + job.count, "ranks and operations", PER_OPERATION_BUILT)
+    seed = draw(scenario.seed, number)
+    copies = range(job.count if spec.copies_differ else 1)
+    built = [spec.build(Context(scenario.base, seed, copy)) for copy in copies]
+    for workload in built:
+        check_answer(spec, "build", workload, Workload)
+        check(workload)
+    return built if spec.copies_differ else built * job.count
 
 
 def _check_lag(workload: Workload, iterations: int) -> None:

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.answers import check_answer, misfit
-from cosim.context import Context
-from cosim.errors import WorkloadError
+from cosim.experiment.build import new_workloads
 from cosim.experiment.drawn import may_use_seed
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.sizes import PER_OPERATION_BUILT, check_size
 from cosim.files.reads import are_current, note, reading
-from cosim.workload.check import check
 from cosim.workload.contract import WorkloadSpec
 from cosim.workload.draws import draw
 from cosim.workload.program import Workload
@@ -26,34 +23,8 @@ MOST_OPERATIONS = 1 << 18
 MB, with what runs look up of them."""
 
 
-def new_workloads(scenario: Scenario, number: int) -> list[Workload]:
-    """The workload of each job that the scenario's ``number``-th entry stands for: one and the same, unless
-    each is drawn.
-
-    Raises
-    ------
-    InputError
-        It can't be built, or can't be run to its end.
-    """
-    job = scenario.jobs[number]
-    spec = job.workload
-    if isinstance(spec, Workload):
-        if wrong := misfit(spec, Workload):
-            raise WorkloadError(f"workload {spec.name!r}: {wrong.removeprefix('.')}")
-        check(spec)
-        return [spec] * job.count
-    check_size(spec.size_about() + job.count, "ranks and operations", PER_OPERATION_BUILT)
-    seed = draw(scenario.seed, number)
-    copies = range(job.count if spec.copies_differ else 1)
-    built = [spec.build(Context(scenario.base, seed, copy)) for copy in copies]
-    for workload in built:
-        check_answer(spec, "build", workload, Workload)
-        check(workload)
-    return built if spec.copies_differ else built * job.count
-
-
 @dataclass(frozen=True, eq=False, slots=True)
-class _Entry:
+class _Kept:
     """Workloads, what they were built of, and the state of each file that was read for it."""
 
     spec: WorkloadSpec
@@ -75,7 +46,7 @@ class KeptWorkloads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: dict[Any, _Entry] = {}
+        self._entries: dict[Any, _Kept] = {}
 
     @property
     def num_operations(self) -> int:
@@ -103,10 +74,10 @@ class KeptWorkloads:
             made = new_workloads(scenario, number)
         if not read.unclear and not read.changed_since(began):
             operations = sum(len(one.table) for one in (made if spec.copies_differ else made[:1]))
-            self._keep(key, _Entry(spec, base, made, read.states(base), operations))
+            self._keep(key, _Kept(spec, base, made, read.states(base), operations))
         return made
 
-    def _keep(self, key: Any, entry: _Entry) -> None:
+    def _keep(self, key: Any, entry: _Kept) -> None:
         with self._lock:
             self._entries.pop(key, None)
             self._entries[key] = entry  # the one asked for last is the last
