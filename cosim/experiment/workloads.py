@@ -24,7 +24,7 @@ MB, with what runs look up of them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Kept:
+class _KeptEntry:
     """Workloads, what they were built of, and the state of each file that was read for it."""
 
     spec: WorkloadSpec
@@ -46,7 +46,7 @@ class KeptWorkloads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: dict[Any, _Kept] = {}
+        self._entries: dict[Any, _KeptEntry] = {}
 
     @property
     def num_operations(self) -> int:
@@ -74,10 +74,10 @@ class KeptWorkloads:
             made = new_workloads(scenario, number)
         if not read.unclear and not read.changed_since(began):
             operations = sum(len(one.table) for one in (made if spec.copies_differ else made[:1]))
-            self._keep(key, _Kept(spec, base, made, read.states(base), operations))
+            self._keep(key, _KeptEntry(spec, base, made, read.states(base), operations))
         return made
 
-    def _keep(self, key: Any, entry: _Kept) -> None:
+    def _keep(self, key: Any, entry: _KeptEntry) -> None:
         with self._lock:
             self._entries.pop(key, None)
             self._entries[key] = entry  # the one asked for last is the last
