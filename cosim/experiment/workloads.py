@@ -59,22 +59,24 @@ class KeptWorkloads:
         spec = job.workload
         if not isinstance(spec, WorkloadSpec):
             return new_workloads(scenario, number)
-        seed = draw(scenario.seed, number) if may_use_seed(spec) else 0
         base = scenario.base.resolve()
-        key = repr(spec), job.count if spec.copies_differ else 1, base, seed
-        with self._lock:
-            entry = self._entries.get(key)
-        if entry is not None and entry.is_of(spec):
-            check_size(spec.size_about() + job.count, "ranks and operations", PER_OPERATION_BUILT)
-            note(entry.files, entry.base)
-            self._keep(key, entry)
-            return entry.workloads if spec.copies_differ else entry.workloads[:1] * job.count
+        what = repr(spec), job.count if spec.copies_differ else 1, base
+        drawn, whatever = (*what, draw(scenario.seed, number)), (*what, None)
+        for key in (whatever, drawn):
+            with self._lock:
+                entry = self._entries.get(key)
+            if entry is not None and entry.is_of(spec):
+                check_size(spec.size_about() + job.count, "ranks and operations", PER_OPERATION_BUILT)
+                note(entry.files, entry.base)
+                self._keep(key, entry)
+                return entry.workloads if spec.copies_differ else entry.workloads[:1] * job.count
         began = time.time()
         with reading() as read:
             made = new_workloads(scenario, number)
         if not read.unclear and not read.changed_since(began):
             operations = sum(len(one.table) for one in (made if spec.copies_differ else made[:1]))
-            self._keep(key, _KeptEntry(spec, base, made, read.states(base), operations))
+            entry = _KeptEntry(spec, base, made, read.states(base), operations)
+            self._keep(drawn if may_use_seed(spec) else whatever, entry)
         return made
 
     def _keep(self, key: Any, entry: _KeptEntry) -> None:
