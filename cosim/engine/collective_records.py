@@ -15,6 +15,7 @@ from cosim.engine.programs import ReadyJob
 from cosim.engine.records import I64, CollectiveRecord
 from cosim.engine.rows import order_of_rows
 from cosim.kernel import record
+from cosim.workload.program import Operation
 
 
 def kinds(*columns: NDArray[Any]) -> tuple[I64, I64]:
@@ -125,6 +126,15 @@ class CollectiveRecords(Sequence[CollectiveRecord]):
             self._programs[self._rows["rank"]] if name == "program" else self._rows[name] for name in names
         )
         return kinds(*columns)
+
+    def operations(self, rows: I64) -> list[Operation]:
+        """The operation that some rows are of."""
+        mine = self._rows[rows]
+        places = zip(
+            mine["comm"].tolist(), self._numbers[mine["rank"]].tolist(), mine["op"].tolist(), strict=True
+        )
+        jobs, comms = self._jobs, self._comms
+        return [jobs[comms[comm].job].program(rank).operations[op] for comm, rank, op in places]
 
     def column(self, name: str) -> I64:
         """``iteration``, ``number`` (a record's ``op``), ``start``, ``ready`` or ``end`` of each row."""

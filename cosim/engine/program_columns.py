@@ -16,6 +16,7 @@ import numpy as np
 from cosim.engine.columns import NONE
 from cosim.kernel import Columns, kernel
 from cosim.network.flows import I32, I64
+from cosim.workload.looked_up import once
 from cosim.workload.operation import NO_STREAM, STORE, Operation, OpKind
 from cosim.workload.table import OperationTable
 
@@ -46,24 +47,14 @@ def source_of(table: OperationTable, *, over_fabric: bool, on_units: bool) -> Ta
     """The operations of a table; with ``over_fabric`` accesses to remote memory are messages, with
     ``on_units`` computations are, whose size is their time.
     """
-    prototypes = table.prototypes
-    access = kernel.OP_REMOTE if over_fabric else kernel.OP_ACCESS
-    compute = kernel.OP_REMOTE if on_units else kernel.OP_COMPUTE
-    kinds = {**_KIND, OpKind.COMPUTE: compute}
-    kind = [access if one.access else kinds.get(one.kind, kernel.OP_COMPUTE) for one in prototypes]
-    streams = sorted({one.stream for one in prototypes} - {NO_STREAM})
-    number = {name: k for k, name in enumerate(streams)}
-    ends: dict[object, int] = {}
-    end = [
-        ends.setdefault(_said(one), len(ends)) if of in _ENDS else NONE
-        for one, of in zip(prototypes, kind, strict=True)
-    ]
-    by_prototype = np.array(end, np.int32)
-    most = int(np.count_nonzero(by_prototype[table.like] != NONE)) if ends else 0
-    like = np.ascontiguousarray(table.like)
+    known, how = _prototypes_of(table), (over_fabric, on_units)
+    if how not in known:
+        known[how] = _prototypes(table, over_fabric=over_fabric, on_units=on_units)
+    of = known[how]
+    most, streams = of.ends, of.streams
     return TableColumns(
         first=np.ascontiguousarray(table.first),
-        like=like,
+        like=np.ascontiguousarray(table.like),
         duration=np.ascontiguousarray(table.duration_ps),
         size=np.where(table.is_kind(OpKind.COMPUTE), table.duration_ps, table.size_bytes)
         if on_units
@@ -73,16 +64,58 @@ def source_of(table: OperationTable, *, over_fabric: bool, on_units: bool) -> Ta
         dep_first=np.ascontiguousarray(table.dep_first),
         dep=np.ascontiguousarray(table.dep),
         lagged=_each_once(table.lagged),
-        kind=np.array(kind, np.int32),
-        ahead=np.array([one.ahead for one in prototypes], np.int32),
-        stream=np.array([number.get(one.stream, len(streams)) for one in prototypes], np.int32),
-        end=by_prototype,
+        kind=of.kind,
+        ahead=of.ahead,
+        stream=of.stream,
+        end=of.end,
         end_first=np.zeros(table.num_programs + 1, np.int32),
         end_row=np.empty(most, np.int32),
         hashes=room_to_hash(most),
         seen=np.zeros(len(table) if len(table.dep) else 0, np.int32),
-        count=np.empty(len(streams) + 1, np.int32),
-        lane=np.empty(len(streams) + 1, np.int32),
+        count=np.empty(streams + 1, np.int32),
+        lane=np.empty(streams + 1, np.int32),
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Prototypes:
+    """int32 of each prototype of a table; and how many rows are ends of messages, and streams there are."""
+
+    kind: I32
+    ahead: I32
+    stream: I32
+    end: I32
+    ends: int
+    streams: int
+
+
+@once
+def _prototypes_of(table: OperationTable) -> dict[tuple[bool, bool], _Prototypes]:  # noqa: ARG001 - whose
+    """A table's, by what accesses and computations are."""
+    return {}
+
+
+def _prototypes(table: OperationTable, *, over_fabric: bool, on_units: bool) -> _Prototypes:
+    prototypes = table.prototypes
+    access = kernel.OP_REMOTE if over_fabric else kernel.OP_ACCESS
+    compute = kernel.OP_REMOTE if on_units else kernel.OP_COMPUTE
+    kinds = {**_KIND, OpKind.COMPUTE: compute}
+    kind = [access if one.access else kinds.get(one.kind, kernel.OP_COMPUTE) for one in prototypes]
+    streams = sorted({one.stream for one in prototypes} - {NO_STREAM})
+    number = {name: k for k, name in enumerate(streams)}
+    said: dict[object, int] = {}
+    ends = [
+        said.setdefault(_said(one), len(said)) if of in _ENDS else NONE
+        for one, of in zip(prototypes, kind, strict=True)
+    ]
+    end = np.array(ends, np.int32)
+    return _Prototypes(
+        kind=np.array(kind, np.int32),
+        ahead=np.array([one.ahead for one in prototypes], np.int32),
+        stream=np.array([number.get(one.stream, len(streams)) for one in prototypes], np.int32),
+        end=end,
+        ends=int(np.count_nonzero(end[table.like] != NONE)) if said else 0,
+        streams=len(streams),
     )
 
 

@@ -17,10 +17,11 @@ import numpy as np
 from cosim.engine.program_columns import Slots, slots_of
 from cosim.engine.records import JobInfo
 from cosim.errors import WorkloadError
-from cosim.network.flows import I32
+from cosim.network.flows import I32, I64
 from cosim.pattern.template import Collective
 from cosim.topology.graph import Topology
-from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Program
+from cosim.workload.looked_up import once
+from cosim.workload.program import NO_STREAM, DeviceMesh, Operation, OpKind, Program, Workload
 
 if TYPE_CHECKING:
     from cosim.engine.folding.folding import Folding
@@ -28,6 +29,23 @@ if TYPE_CHECKING:
 
 Naming = tuple[str, ...] | tuple[int, ...]
 """A group as all its members name it: mesh axes longer than one, in mesh order, or other explicit ranks."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ProgramCollectives:
+    """The collectives of a program as columns.
+
+    Collective k is operation ``at[k]``, of ``kind[k]``: one with the same size, root and group is
+    ``kinds[kind]``. ``ref`` of a kind is the number in ``groups`` of what it names: the first collective that
+    does, and the form that all members share.
+    """
+
+    at: I64
+    occurrence: I64
+    kind: I64
+    kinds: tuple[Operation, ...]
+    ref: I64
+    groups: tuple[tuple[Operation, Naming], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +78,33 @@ class ReadyProgram:
             for before in {*one.deps}:
                 found[before].append(at)
         return tuple(map(tuple, found))
+
+    @cached_property
+    def collectives(self) -> ProgramCollectives:
+        """Those among the operations."""
+        at = [k for k, one in enumerate(self.operations) if one.kind is OpKind.COLLECTIVE]
+        numbers: dict[object, int] = {}
+        refs: dict[object, int] = {}
+        kind, ref = list[int](), list[int]()
+        kinds, groups = list[Operation](), list[tuple[Operation, Naming]]()
+        for k in at:
+            one = self.operations[k]
+            said = one.axes, one.ranks
+            number = numbers.setdefault((one.collective, one.size_bytes, one.root, said), len(numbers))
+            kind.append(number)
+            if number == len(kinds):
+                kinds.append(one)
+                ref.append(refs.setdefault(said, len(refs)))
+                if len(refs) > len(groups):
+                    groups.append((one, self.naming[k]))
+        return ProgramCollectives(
+            np.array(at, np.int64),
+            np.array([self.occurrence[k] for k in at], np.int64),
+            np.array(kind, np.int64),
+            tuple(kinds),
+            np.array(ref, np.int64),
+            tuple(groups),
+        )
 
 
 def naming(operation: Operation, mesh: DeviceMesh) -> Naming:
@@ -316,10 +361,14 @@ def check_job(number: int, info: JobInfo, topology: Topology) -> None:
 def ready_job(number: int, info: JobInfo, topology: Topology) -> ReadyJob:
     """Make a job ready to run; it is checked by :func:`check_job`."""
     check_job(number, info, topology)
-    workload = info.workload
-    mesh = workload.mesh if info.folding is None else info.folding.translations.mesh
-    programs = ReadyPrograms(workload.programs, mesh)
-    return ReadyJob(number, info, topology, programs, slots_of(workload.table))
+    whole = info.whole_workload
+    return ReadyJob(number, info, topology, ready_programs(whole), slots_of(whole.table))
+
+
+@once
+def ready_programs(workload: Workload) -> ReadyPrograms:
+    """A workload's programs, made ready."""
+    return ReadyPrograms(workload.programs, workload.mesh)
 
 
 COLLECTIVES = {c.value: c for c in Collective}

@@ -91,6 +91,11 @@ class JobInfo:
         return self.folding.copies if self.folding is not None else 1
 
     @property
+    def whole_workload(self) -> Workload:
+        """That of all ranks."""
+        return self.workload if self.folding is None else self.folding.whole.workload
+
+    @property
     def rank_numbers(self) -> I64:
         """What each rank is called: its number in the whole job."""
         if self.folding is not None:

@@ -24,7 +24,7 @@ from cosim.engine.driven import DrivenJob, IssuedPrograms, RankDriver
 from cosim.engine.engine import Engine
 from cosim.engine.environment import CoSimEnvironment
 from cosim.engine.operation_log import OperationLog, evenly, marked
-from cosim.engine.programs import ReadyJob, ReadyProgram, check_job, ready_job
+from cosim.engine.programs import ReadyJob, check_job, ready_job
 from cosim.engine.records import JobInfo, Records, Slowdown
 from cosim.engine.stall import unmatched, waits
 from cosim.errors import SimulationError, StallError
@@ -35,7 +35,7 @@ from cosim.network.simulator import NetworkSimulator
 from cosim.pattern.planner import Planner
 from cosim.topology.graph import Topology
 from cosim.units import NEVER, TOO_LATE, format_rate, format_size, format_time
-from cosim.workload.program import OpKind
+from cosim.workload.program import Operation, OpKind
 
 if TYPE_CHECKING:
     from cosim.engine.directing import Directing, Director, JobOrder
@@ -470,30 +470,21 @@ class Replay:
         ranks = np.bincount(workload.program_of, minlength=table.num_programs)
         by_access = job.info.memory_nodes is not None
         sends = [one.kind is OpKind.SEND or (one.access != "" and by_access) for one in table.prototypes]
-        rows = np.flatnonzero(np.array(sends, np.bool_)[table.like]) if any(sends) else np.zeros(0, np.int64)
-        each = np.bincount(table.program[rows], table.size_bytes[rows], table.num_programs)
+        sent = np.where(np.array(sends, np.bool_)[table.like], table.size_bytes, 0).astype(np.float64)
         if any(one.kind is OpKind.COLLECTIVE for one in table.prototypes):
             talking = np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)])
             for number in talking[ranks[talking] > 0].tolist():
                 member = int((workload.program_of == number).argmax())
-                each[number] = self._bytes_of_rank(job, job.programs[number], member)
+                mine = job.programs[number].collectives
+                shares = np.array([self._bytes_of_rank(job, one, member) for one in mine.kinds])
+                sent[table.first[number] + mine.at] = shares[mine.kind]
+        each = np.bincount(table.program, sent, table.num_programs)
         return sum(map(round, (each * ranks * job.info.copies).tolist()))
 
-    def _bytes_of_rank(self, job: ReadyJob, program: ReadyProgram, member: int) -> float:
-        """Bytes that one iteration of a rank sends, of collectives its share."""
-        mine, shares = 0.0, dict[tuple[object, ...], float]()
-        for operation in program.operations:
-            if operation.kind is OpKind.SEND or (operation.access and job.info.memory_nodes is not None):
-                mine += operation.size_bytes
-            elif operation.kind is OpKind.COLLECTIVE:
-                what = operation.collective, operation.size_bytes, operation.root
-                key = *what, operation.axes, operation.ranks
-                if key not in shares:
-                    group = job.group(member, operation)
-                    plan = self._engine.plans.whole(operation, group)
-                    shares[key] = plan.total_bytes / len(group.members)
-                mine += shares[key]
-        return mine
+    def _bytes_of_rank(self, job: ReadyJob, collective: Operation, member: int) -> float:
+        """Bytes that a rank sends in a collective: its share."""
+        group = job.group(member, collective)
+        return self._engine.plans.whole(collective, group).total_bytes / len(group.members)
 
     # -- the end -------------------------------------------------------------------------------------
 

@@ -123,26 +123,16 @@ class Tables:
         found: dict[int, tuple[tuple[Operation, Naming], ...]] = {}
         if not any(one.kind is OpKind.COLLECTIVE for one in table.prototypes):
             return found
-        mine = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE))
-        for number in np.unique(table.program[mine]).tolist():
+        for number in np.unique(table.program[table.is_kind(OpKind.COLLECTIVE)]).tolist():
             program = job.programs[number]
-            groups: dict[object, int] = {}
-            named: list[tuple[Operation, Naming]] = []
-            places, said = [], []
-            for at, one in enumerate(program.operations):
-                if one.kind is OpKind.COLLECTIVE:
-                    what = self.what(one.collective, one.size_bytes, one.root)
-                    ref = groups.setdefault((one.axes, one.ranks), len(groups))
-                    places.append(at)
-                    said.append((what, ref, program.occurrence[at]))
-                    # It was the first to name its group: its naming stands for all that name the same.
-                    if len(groups) > len(named):
-                        named.append((one, program.naming[at]))
-            found[number] = tuple(named)
+            mine = program.collectives
+            found[number] = mine.groups
+            whats = [self.what(one.collective, one.size_bytes, one.root) for one in mine.kinds]
             first, length = op0 + slots * int(table.first[number]), len(program.operations)
             rows = self.columns.ops[first : first + slots * length].reshape(slots, length)
-            for name, column in zip(("what", "ref", "occurrence"), zip(*said, strict=True), strict=True):
-                rows[name][:, places] = column
+            rows["what"][:, mine.at] = np.array(whats, np.int32)[mine.kind]
+            rows["ref"][:, mine.at] = mine.ref[mine.kind]
+            rows["occurrence"][:, mine.at] = mine.occurrence
         return found
 
     # -- ranks ---------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@
 ``traffic``                          the traffic that a scenario says, as a capture of it would have it
 ``watch``                            what a scenario's ``record`` asks a network for over time: links, jobs
                                      and pairs of endpoints by name
+``workloads``                        workloads that were built, kept for trials that ask for the same
 ``executors/``                       where runs are run: processes of this machine, Dask's workers, jobs of
                                      Slurm, or a plug-in's way
 ``search/``                          of a sweep, the best choice: what can't be is refused, what can't win

@@ -12,12 +12,13 @@ from cosim.engine.replay import replay
 from cosim.experiment.build import build
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import Run, simulate
+from cosim.experiment.workloads import KEPT
 from cosim.results.summary import BACKGROUND, iteration_times, mean_iterations
 
 
 def jobs_alone(scenario: Scenario) -> dict[int, str]:
     """Number and name of each job that is run by itself: no background traffic beside others."""
-    jobs = build(scenario).jobs
+    jobs = build(scenario, KEPT).jobs
     background = [job.workload.name == BACKGROUND for job in jobs]
     return {number: job.name for number, job in enumerate(jobs) if all(background) or not background[number]}
 
@@ -30,7 +31,7 @@ def run_job(scenario: Scenario, number: int) -> Run:
     InputError, SimulationError
         As :func:`cosim.run`.
     """
-    built = build(scenario)  # a network is used once
+    built = build(scenario, KEPT)  # a network is used once
     built = replace(built, jobs=(replace(built.jobs[number], start_ps=0),))
     if scenario.collectives.is_carried:
         from cosim.experiment.open import simulation
@@ -73,7 +74,7 @@ def run_unscheduled(scenario: Scenario) -> dict[str, float]:
         As :func:`cosim.run`.
     """
     plain = scenario.model_copy(update={"scheduler": None})
-    records = simulate(plain, build(plain)).records
+    records = simulate(plain, build(plain, KEPT)).records
     if records.interrupted:
         raise KeyboardInterrupt
     times = mean_iterations(records)

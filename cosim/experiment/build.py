@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from cosim.workload.check import check
 from cosim.workload.draws import draw
 from cosim.workload.program import Workload
 
+if TYPE_CHECKING:
+    from cosim.experiment.workloads import KeptWorkloads
+
 
 @dataclass(frozen=True, eq=False)
 class Built:
@@ -46,12 +50,8 @@ class Built:
     doubts: tuple[Doubt, ...] = ()
 
 
-Made = dict[str, list[Workload]]
-"""Workloads that were built and checked, by what they were built of."""
-
-
-def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -> Built:
-    """Make everything that the scenario names; but for workloads in ``made``, where new ones are added.
+def build(scenario: Scenario, kept: KeptWorkloads | None = None, *, held: bool = False) -> Built:
+    """Make everything that the scenario names, but for workloads that are kept.
 
     Jobs that are ``held`` get endpoints when they begin.
 
@@ -60,7 +60,7 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
     InputError
         Something that can't be made, or doesn't fit together; with its place in the scenario.
     """
-    made_up = assembled(scenario, fabric(scenario), made, held=held)
+    made_up = assembled(scenario, fabric(scenario), kept, held=held)
     topology, jobs = made_up.topology, made_up.jobs
     idle = tuple(idle_settings(scenario, topology, jobs))
     return replace(made_up, warnings=idle, doubts=doubts_before(scenario, topology, jobs))
@@ -69,7 +69,7 @@ def build(scenario: Scenario, made: Made | None = None, *, held: bool = False) -
 def assembled(
     scenario: Scenario,
     own: Topology,
-    made: Made | None = None,
+    kept: KeptWorkloads | None = None,
     *,
     held: bool = False,
     with_hosts: Topology | None = None,
@@ -85,7 +85,7 @@ def assembled(
     """
     topology = with_changes(scenario, own)
     jobs = with_memory(
-        scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, made, held=held))
+        scenario, topology, with_slowdowns(scenario, _jobs(scenario, topology, kept, held=held))
     )
     with at(scenario.locate("network")):
         scenario.network.check_topology(topology)
@@ -107,10 +107,10 @@ class JobRequest:
     start_ps: int
 
 
-def _job_requests(scenario: Scenario, made: Made | None) -> Iterator[JobRequest]:
+def _job_requests(scenario: Scenario, kept: KeptWorkloads | None) -> Iterator[JobRequest]:
     for number, job in enumerate(scenario.jobs):
         with at(scenario.locate("jobs", number, "workload")):
-            workloads = _workloads(scenario, number, made)
+            workloads = new_workloads(scenario, number) if kept is None else kept.of(scenario, number)
         with at(scenario.locate("jobs", number, "arrival")):
             later = _arrivals(job, scenario.context)
         for name, workload, offset in zip(job.names(), workloads, later, strict=True):
@@ -136,18 +136,15 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= int(value) < NEVER
 
 
-def _workloads(scenario: Scenario, number: int, made: Made | None) -> list[Workload]:
-    """The workload of each job that an entry stands for: one and the same, unless it is drawn."""
-    if made is None:
-        return _new_workloads(scenario, number)
-    job = scenario.jobs[number]
-    key = repr((job.workload, job.count, scenario.base, draw(scenario.seed, number)))
-    if key not in made:
-        made[key] = _new_workloads(scenario, number)
-    return made[key]
+def new_workloads(scenario: Scenario, number: int) -> list[Workload]:
+    """The workload of each job that the scenario's ``number``-th entry stands for: one and the same, unless
+    each is drawn.
 
-
-def _new_workloads(scenario: Scenario, number: int) -> list[Workload]:
+    Raises
+    ------
+    InputError
+        It can't be built, or can't be run to its end.
+    """
     job = scenario.jobs[number]
     spec = job.workload
     if isinstance(spec, Workload):
@@ -175,9 +172,11 @@ def _check_lag(workload: Workload, iterations: int) -> None:
         )
 
 
-def _jobs(scenario: Scenario, topology: Topology, made: Made | None, *, held: bool) -> tuple[JobInfo, ...]:
+def _jobs(
+    scenario: Scenario, topology: Topology, kept: KeptWorkloads | None, *, held: bool
+) -> tuple[JobInfo, ...]:
     """Every job of the scenario on its endpoints, those of a count one by one."""
-    job_requests = list(_job_requests(scenario, made))
+    job_requests = list(_job_requests(scenario, kept))
     asked = [scenario.jobs[requested.number] for requested in job_requests]
     near = _domains(topology, asked)
     placed = arrange(

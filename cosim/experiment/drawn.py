@@ -28,6 +28,11 @@ def may_draw(scenario: Scenario) -> bool:
     return draws(scenario) or any(not _is_ours(one) for one in _specs(scenario))
 
 
+def may_use_seed(spec: Spec) -> bool:
+    """Whether a spec or one within it says that it uses the seed, or is a plug-in's and may."""
+    return any(one.uses_seed() or not _is_ours(one) for one in _specs(spec))
+
+
 def _is_ours(one: Spec) -> bool:
     return type(one).__module__.split(".")[0] == __name__.split(".")[0]
 

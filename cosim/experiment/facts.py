@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.errors import InputError
-from cosim.experiment.build import Built, Made, build
+from cosim.experiment.build import Built, build
 from cosim.experiment.scenario import Scenario
+from cosim.experiment.workloads import KEPT
 from cosim.results.measures import MEASURES, Alone
 from cosim.results.quantities import QUANTITIES, DesignFacts, check_quantity, quantity_of
 from cosim.results.summary import Summary
@@ -84,7 +85,6 @@ class FactFinder:
         self._wanted, self._table = wanted, table
         self._costs: dict[str, ClusterCost] = {}
         self._workloads: dict[tuple[str, str], int] = {}
-        self._made: Made = {}
 
     def facts(self, scenario: Scenario, built: Built) -> DesignFacts:
         """Those that are wanted; the others are 0.
@@ -125,7 +125,7 @@ class FactFinder:
         InputError
             As :meth:`facts`, or it can't be built.
         """
-        built = build(scenario, self._made)
+        built = build(scenario, KEPT)
         built.network.close()
         return self.facts(scenario, built)
 

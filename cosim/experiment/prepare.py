@@ -15,11 +15,12 @@ import numpy as np
 
 from cosim.engine.records import I64
 from cosim.errors import CosimError, InputError, ScenarioError
-from cosim.experiment.build import Made, assembled, fabric
+from cosim.experiment.build import assembled, fabric
 from cosim.experiment.prepared_state import FreeSetting, PreparedState, RunResults, can_be_free, ranks_of
 from cosim.experiment.run import read_scenario
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.simulate import check_jobs, simulate
+from cosim.experiment.workloads import KEPT
 from cosim.plugin_file import plugin_errors
 from cosim.registry import nearest
 
@@ -223,7 +224,6 @@ class PreparedScenario:
         if isinstance(free, str) or not units:
             raise ScenarioError("free: name settings, as in free=['topology.rate', 'jobs[0].start']")
         check_jobs(scenario)
-        self._made: Made = {}
         self._lock = threading.RLock()
         self._states: dict[tuple[Any, ...], PreparedState] = {}
         self._asked: set[tuple[Any, ...]] = set()
@@ -299,7 +299,7 @@ class PreparedScenario:
             found = self._states.pop(key, None)
             if found is None:
                 scenario = self.scenario.with_settings(dict(key)) if key else self.scenario
-                found = PreparedState(scenario, self._free, self._made)
+                found = PreparedState(scenario, self._free)
             self._states[key] = found  # the one used last is the last
             while len(self._states) > _MOST_STATES:
                 del self._states[next(one for one in self._states if one)]
@@ -313,7 +313,7 @@ class PreparedScenario:
         for other in (2 * now, now + 1):
             try:
                 scenario = self.scenario.with_settings({one.path: other})
-                built = assembled(scenario, fabric(scenario), self._made)
+                built = assembled(scenario, fabric(scenario), KEPT)
             except InputError as error:
                 if "endpoints" not in str(error):
                     continue
@@ -380,7 +380,7 @@ class PreparedScenario:
         """A run that asks Python for more than was prepared: as :func:`cosim.run` runs it."""
         given = {path: self._free[path].said(column[row]) for path, column in table.items()}
         scenario = self.scenario.with_settings(given) if given else self.scenario
-        built = assembled(scenario, fabric(scenario), self._made)
+        built = assembled(scenario, fabric(scenario), KEPT)
         if ranks_of(built.jobs) != self._ranks:
             raise self._changes_ranks(", ".join(table))
         done = simulate(scenario, built)

@@ -15,13 +15,14 @@ from cosim.engine.prepared import Outcomes, PreparedReplay, RunCopy, RunPlaces
 from cosim.engine.records import I64, JobInfo, Records
 from cosim.engine.replay import Replay
 from cosim.errors import CosimError, InputError, ScenarioError
-from cosim.experiment.build import Built, Made, assembled, fabric
+from cosim.experiment.build import Built, assembled, fabric
 from cosim.experiment.engines import engine_for
 from cosim.experiment.events import with_changes
 from cosim.experiment.fold import fold
 from cosim.experiment.scenario import Scenario
 from cosim.experiment.settings import parse_path
 from cosim.experiment.simulate import release_of, simulate
+from cosim.experiment.workloads import KEPT
 from cosim.files.located_yaml import KeyPath
 from cosim.network.aware import CongestionAwareNetwork
 from cosim.network.compiled import CompiledNetwork, LinkNumber
@@ -215,10 +216,10 @@ class PreparedState:
         It can't be made, or can't be run to its end.
     """
 
-    def __init__(self, scenario: Scenario, free: Mapping[str, FreeSetting], made: Made) -> None:
+    def __init__(self, scenario: Scenario, free: Mapping[str, FreeSetting]) -> None:
         reads: set[str] = set()
         own = fabric(scenario)
-        built = assembled(scenario, _watched(own, reads), made, with_hosts=own)
+        built = assembled(scenario, _watched(own, reads), KEPT, with_hosts=own)
         self.jobs = tuple(job.name for job in built.jobs)
         self.ranks = ranks_of(built.jobs)
         self._infos = built.jobs

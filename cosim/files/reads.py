@@ -172,9 +172,11 @@ def note(
     names = [*states]
     variables = {name.removeprefix(_VARIABLE) for name in names if name.startswith(_VARIABLE)}
     reads = [str(base / name) for name in names if not name.startswith(_VARIABLE)]
+    folders = {path for path in reads if os.path.isdir(path)}  # noqa: PTH112 - bare text
     owned = [*map(str, own)]
     for one in _active:
-        one.opened.update(reads)
+        one.opened.update(path for path in reads if path not in folders)
+        one.listed.update(folders)
         one.own.update(owned)
         one.variables.update(variables)
         if unclear:

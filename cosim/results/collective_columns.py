@@ -53,7 +53,7 @@ def collective_columns(records: Sequence[CollectiveRecord]) -> CollectiveColumns
     """The columns of a run's collectives."""
     if not isinstance(records, CollectiveRecords):
         return _columns(records)
-    # Rows share their groups, plans and operations: a record is made for each of those, not for each row.
+    # Rows share their groups, plans and operations: what is of those is found once.
     columns: dict[str, Any] = {name: records.column(column) for name, column in _OF_ROWS.items()}
     for key, names in _SHARED.items():
         rows, kind = records.kinds(*key)
@@ -63,6 +63,12 @@ def collective_columns(records: Sequence[CollectiveRecord]) -> CollectiveColumns
             columns[name] = Labels(one.codes[kind], one.names) if isinstance(one, Labels) else one[kind]
         if "group" in names:
             columns["groups"] = shared.groups
+    rows, kind = records.kinds("program", "op")
+    operations = records.operations(rows)
+    for name in ("name", "collective"):
+        texts = labels([getattr(one, name) for one in operations])
+        columns[name] = Labels(texts.codes[kind], texts.names)
+    columns["size_bytes"] = np.array([one.size_bytes for one in operations], np.int64)[kind]
     return CollectiveColumns(**columns)
 
 
@@ -76,9 +82,8 @@ _OF_ROWS = {
 _SHARED = {
     ("comm",): ("job", "group", "group_size", "copies"),
     ("plan",): ("algorithm", "messages"),
-    ("program", "op"): ("name", "collective", "size_bytes"),
 }
-"""What rows have of their own, and what those of one group, plan or operation share."""
+"""What rows have of their own, and what those of one group or plan share."""
 
 
 def _columns(records: Sequence[CollectiveRecord]) -> CollectiveColumns:

@@ -141,23 +141,27 @@ class _Walk:
         it = self._it
         ranks = np.flatnonzero(it.rank_ends == it.end_ps).tolist()
         self._offer([place for rank in ranks for place in it.ending_at(rank, it.end_ps)])
-        at, longest = it.end_ps, list[PathStep]()
+        back, at = self._back, it.end_ps
+        longest, along = list[PathStep](), 0  # with ``along``, it is the first so many steps of this way
         while at > it.start_ps and self._other_ways:
             length, place = self._other_ways.pop()
             # Another way came through here: what lies before it was walked already.
             if place in self._seen:
                 continue
             self._seen.add(place)
-            del self._back[length:]
+            if along > length:
+                longest, along = back[:along], 0
+            del back[length:]
             begun = self._cross(place)
             at = it.began(begun)
             # A way may end where nothing recorded explains what came before; that which leads furthest back
             # is kept.
-            if not longest or (self._back and self._back[-1].start_ps <= longest[-1].start_ps):
-                longest = self._back[:]
+            furthest = back[along - 1 : along] or longest[-1:]
+            if back and (not furthest or back[-1].start_ps <= furthest[0].start_ps):
+                along = len(back)
             if at > it.start_ps:
                 self._offer(it.before(begun))
-        return tuple(self._whole(longest))
+        return tuple(self._whole(back[:along] if along else longest))
 
     def _offer(self, places: Sequence[Place]) -> None:
         """Ways to go on from here, the first to be taken first."""
@@ -172,7 +176,7 @@ class _Walk:
                 yield PathStep(WAIT, step.rank, step.op, step.name, WAIT, -1, -1, at, step.start_ps)
                 at = step.start_ps
             if step.end_ps > at:
-                yield step._replace(start_ps=at)
+                yield step if step.start_ps == at else step._replace(start_ps=at)
                 at = step.end_ps
         if at < it.end_ps:
             rank = int(it.rank_ends.argmax())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.engine.programs import Naming, naming
+from cosim.engine.programs import Naming, ReadyProgram, ready_programs
 from cosim.engine.records import MessageRecords, OpRecords, Records
 from cosim.workload.program import NO_STREAM, Operation, OpKind
 
@@ -18,14 +17,6 @@ Place = tuple[int, int]
 """A rank of the job, and the number of an operation in its program."""
 UNKNOWN = -1
 """Row of an operation that was not recorded, and when it began."""
-
-
-@dataclass(frozen=True)
-class _CollectiveTurns:
-    """Collectives of a program: the group and the turn on it of each, and which one has those."""
-
-    of: dict[int, tuple[Naming, int]] = field(default_factory=dict)
-    op: dict[tuple[Naming, int], int] = field(default_factory=dict)
 
 
 def rows_of(records: OpRecords | MessageRecords, job: int, iteration: int) -> I64:
@@ -74,7 +65,8 @@ class OneIteration:
         self._row = np.full(int(self._base[-1]), UNKNOWN, kind)
         self._row[self._base[ops.rank[mine]] + ops.op[mine]] = mine
         self._ops = ops
-        self._turns_of: dict[int, _CollectiveTurns] = {}
+        self._programs = ready_programs(self.info.whole_workload)
+        self._groups: dict[tuple[int, Naming], Naming] = {}
         self._ends: dict[int, I64] = {}
         """When the operations of each rank that a path met ended."""
 
@@ -128,12 +120,18 @@ class OneIteration:
     def members(self, place: Place) -> list[Place]:
         """The operations of one collective, rank by rank, with which its ranks take part in it."""
         rank, op = place
-        name, turn = self._of_program(rank).of[op]
+        program = self._program(rank)
+        name, turn = program.naming[op], program.occurrence[op]
         if not name:
             return [place]
-        by_axes = tuple(one for one in name if isinstance(one, str))
-        ranks = self.workload.mesh.group(rank, by_axes) if by_axes else name
-        return [(int(one), self._of_program(int(one)).op[name, turn]) for one in ranks]
+        if (rank, name) not in self._groups:
+            by_axes = tuple(one for one in name if isinstance(one, str))
+            self._groups[rank, name] = self.workload.mesh.group(rank, by_axes) if by_axes else name
+        ranks = self._groups[rank, name]
+        return [(int(one), self._program(int(one)).collective[name, turn]) for one in ranks]
+
+    def _program(self, rank: int) -> ReadyProgram:
+        return self._programs[int(self.workload.program_of[rank])]
 
     def other_end(self, place: Place) -> Place | None:
         """The send whose arrival ended a receive, or the receive that took a send; None: not in this
@@ -157,17 +155,3 @@ class OneIteration:
         where = mesh.coordinates(rank)
         where[peer.axis or ""] += peer.offset
         return mesh.rank(where)
-
-    def _of_program(self, rank: int) -> _CollectiveTurns:
-        number = int(self.workload.program_of[rank])
-        if number not in self._turns_of:
-            found, turns = _CollectiveTurns(), dict[Naming, int]()
-            for op, operation in enumerate(self.workload.programs[number].operations):
-                if operation.kind is OpKind.COLLECTIVE:
-                    name = naming(operation, self.workload.mesh)
-                    turn = turns.get(name, 0)
-                    turns[name] = turn + 1
-                    found.of[op] = name, turn
-                    found.op[name, turn] = op
-            self._turns_of[number] = found
-        return self._turns_of[number]

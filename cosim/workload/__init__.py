@@ -9,6 +9,7 @@
 ``by_rank``            workloads that are said rank by rank; flows as a send and a receive each
 ``written``            operations written in the scenario; ``background``: seeded traffic
 ``draws``              seeded draws, the same on every machine, and times scaled by them
+``looked_up``          what is looked up of a workload once, by whoever runs it or says what came of it
 ``training_settings``  settings of workloads that train: which gradients may be late, averages now and then
 ``operation``          operations, and programs of them
 ``stale_gradients``    any training iteration made asynchronous: its gradients used an iteration late, or its

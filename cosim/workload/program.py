@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -232,6 +232,12 @@ class Workload:
     def table(self) -> OperationTable:
         """The operations of all programs as columns."""
         return table_of(self.programs)
+
+    def on_ranks(self, mesh: DeviceMesh, program_of: NDArray[np.int32]) -> Workload:
+        """The same programs on other ranks."""
+        made = replace(self, mesh=mesh, program_of=program_of)
+        vars(made)["table"] = self.table
+        return made
 
     def program(self, rank: int) -> Program:
         """The program that ``rank`` runs."""

@@ -13,7 +13,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -30,7 +29,8 @@ from cosim.pattern.plan import FIRST, Plan
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Template
 from cosim.topology.graph import Topology
-from cosim.workload.program import Operation, OpKind
+from cosim.workload.looked_up import once
+from cosim.workload.program import Operation, OpKind, Workload
 
 
 def find_folding(
@@ -79,6 +79,7 @@ class _Search:
         self.topology, self.job, self.planner = topology, job, planner
         self.mesh = job.workload.mesh
         self.routes = Routes(topology, job.endpoints)
+        self.operations = _communicating(job.workload)
         self._sent: dict[tuple[int, Grid], tuple[Plan, I64 | str]] = {}
 
     def run(self) -> tuple[Folding | None, tuple[str, ...]]:
@@ -119,34 +120,13 @@ class _Search:
             # Plans of other turns are as large: one says what they cost.
             for plan in itertools.islice(self.plans_of(operation, translations, members), 1):
                 rows.update((id(t), len(t.src)) for t, _ in _templates(plan))
-                uses = self.uses[number][_what(operation)]
+                uses = _uses(self.job.workload)[number][_what(operation)]
                 messages += plan.num_messages * len(members) // plan.num_ranks * uses
         # The symmetry is found once, however many iterations follow.
         messages *= self.job.iterations
         if 2 * steps * sum(rows.values()) <= messages:
             return ""
         return f"{messages:,} messages are simulated sooner than their symmetry is found"
-
-    @cached_property
-    def operations(self) -> list[tuple[int, Operation]]:
-        """What communicates, with its program's number; alike ones once."""
-        seen: dict[tuple[object, ...], tuple[int, Operation]] = {}
-        for number, program in enumerate(self.job.workload.programs):
-            for o in program.operations:
-                if o.kind is OpKind.COLLECTIVE:
-                    # Layers repeat: a model of a hundred has as many different operations as a model of one.
-                    seen.setdefault((number, *_what(o)), (number, o))
-                elif o.kind in (OpKind.SEND, OpKind.RECV):
-                    seen.setdefault((number, o.kind, o.peer), (number, o))
-        return list(seen.values())
-
-    @cached_property
-    def uses(self) -> list[Counter[tuple[object, ...]]]:
-        """How often each program has each collective."""
-        return [
-            Counter(_what(one) for one in program.operations if one.kind is OpKind.COLLECTIVE)
-            for program in self.job.workload.programs
-        ]
 
     def asymmetric_programs(self, axis: str) -> str:
         """Why ranks along an axis run different things; empty where they do not."""
@@ -278,6 +258,29 @@ class _Search:
 def _what(operation: Operation) -> tuple[object, ...]:
     """What two operations have the same of that are the same collective."""
     return operation.collective, operation.axes, operation.ranks, operation.size_bytes, operation.root
+
+
+@once
+def _communicating(workload: Workload) -> list[tuple[int, Operation]]:
+    """What communicates, with its program's number; alike ones once."""
+    seen: dict[tuple[object, ...], tuple[int, Operation]] = {}
+    for number, program in enumerate(workload.programs):
+        for o in program.operations:
+            if o.kind is OpKind.COLLECTIVE:
+                # Layers repeat: a model of a hundred has as many different operations as a model of one.
+                seen.setdefault((number, *_what(o)), (number, o))
+            elif o.kind in (OpKind.SEND, OpKind.RECV):
+                seen.setdefault((number, o.kind, o.peer), (number, o))
+    return list(seen.values())
+
+
+@once
+def _uses(workload: Workload) -> list[Counter[tuple[object, ...]]]:
+    """How often each program has each collective."""
+    return [
+        Counter(_what(one) for one in program.operations if one.kind is OpKind.COLLECTIVE)
+        for program in workload.programs
+    ]
 
 
 def _folds(grid: Grid) -> bool:

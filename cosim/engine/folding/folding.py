@@ -13,6 +13,14 @@ from cosim.engine.records import FctHistogram, JobInfo, Records, TrafficRecord
 from cosim.network.flows import I32, I64
 from cosim.network.simulator import NetworkStatistics
 from cosim.topology.graph import Topology
+from cosim.workload.looked_up import once
+from cosim.workload.program import Workload
+
+
+@once
+def _folded(whole: Workload) -> dict[tuple[tuple[str, int], ...], Workload]:  # noqa: ARG001 - whose they are
+    """A workload's representatives by the steps that fold it."""
+    return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +44,13 @@ class Folding:
     @cached_property
     def job(self) -> JobInfo:
         """The job of the representatives."""
-        ranks = self.translations.representatives
-        workload = replace(
-            self.whole.workload,
-            mesh=self.translations.quotient,
-            program_of=np.ascontiguousarray(self.whole.workload.program_of[ranks]),
-        )
+        whole, ranks = self.whole.workload, self.translations.representatives
+        known, steps = _folded(whole), tuple(self.translations.steps.items())
+        if steps not in known:
+            program_of = np.ascontiguousarray(whole.program_of[ranks])
+            known[steps] = whole.on_ranks(self.translations.quotient, program_of)
         endpoints = np.ascontiguousarray(self.whole.endpoints[ranks])
-        return replace(self.whole, workload=workload, endpoints=endpoints, folding=self)
+        return replace(self.whole, workload=known[steps], endpoints=endpoints, folding=self)
 
     @cached_property
     def folded_topology(self) -> Topology:

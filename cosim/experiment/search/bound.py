@@ -12,11 +12,12 @@ import numpy as np
 from cosim.engine.programs import COLLECTIVES, grid_dims
 from cosim.engine.records import JobInfo
 from cosim.errors import AlgorithmError
-from cosim.experiment.build import Built, Made, build
+from cosim.experiment.build import Built, build
 from cosim.experiment.scenario import Job, Scenario
 from cosim.experiment.search.collective_time import least_time_ps
 from cosim.experiment.search.path import Chart, chart_of, earliest_ends
 from cosim.experiment.search.quickest import Quickest, quickest_of
+from cosim.experiment.workloads import KEPT
 from cosim.pattern.planner import Planner
 from cosim.pattern.template import Collective
 from cosim.results.summary import BACKGROUND
@@ -30,8 +31,6 @@ class Bounds:
     """Computes bounds, keeping what points of a design have in common: workloads, their charts, plans."""
 
     def __init__(self) -> None:
-        self.made: Made = {}
-        """Workloads that were built."""
         self._charts: dict[int, tuple[Workload, Chart | None]] = {}
         self._planners: dict[str, Planner] = {}
         self._collectives: dict[tuple[object, ...], int] = {}
@@ -44,7 +43,7 @@ class Bounds:
         InputError
             It can't be built: it does not fit.
         """
-        built = build(scenario, self.made)
+        built = build(scenario, KEPT)
         built.network.close()
         return built
 

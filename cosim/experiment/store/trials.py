@@ -23,6 +23,7 @@ from cosim.experiment.sizes import allowing_large
 from cosim.experiment.store.claims import claim
 from cosim.experiment.store.question import Question, question_of
 from cosim.experiment.store.runs import NewRun, RunStore, kept
+from cosim.experiment.workloads import KEPT
 from cosim.files.folder import claimed, own
 from cosim.files.reads import reading
 from cosim.results.measures import MEASURES
@@ -181,7 +182,7 @@ def _simulated(task: Task) -> _Made:
 def _run(task: Task) -> Run:
     if task.job is not None:
         return run_job(task.scenario, task.job)
-    return simulate(task.scenario, build(task.scenario), messages=task.read is not None)
+    return simulate(task.scenario, build(task.scenario, KEPT), messages=task.read is not None)
 
 
 def read_of_run(run: Run, read: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

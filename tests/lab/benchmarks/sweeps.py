@@ -1,5 +1,7 @@
-"""Stores and executors: ``python -m tests.lab.benchmarks.sweeps [--runs N] [--stored N] [--kills N]``;
-0 leaves a part out.
+"""Stores and executors: ``python -m tests.lab.benchmarks.sweeps [--trials N] [--runs N] [--stored N]
+[--kills N]``; 0 leaves a part out.
+
+What a trial of a sweep takes beside ``cosim.run`` with the same settings, which gives the same digest.
 
 What two Dask workers take for runs that sleep (a machine at work has no cores to spare), over what they would
 take at best; the same sweep again, of which nothing is run; listing a store of many runs; and what is left,
@@ -18,13 +20,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import cosim
 from cosim.experiment.store.runs import NewRun, open_store
 from tests.experiment.executors.cluster import dask_cluster, write_sweep
 from tests.experiment.executors.test_executors import check_killed
+
+from .scale import JOBS, scenario
 
 WHO = ("worker", "scheduler", "client")
 
@@ -33,12 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.benchmarks.sweeps", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--trials", type=int, default=20, help="of each sweep beside cosim.run (20)")
     parser.add_argument("--runs", type=int, default=1000, help="of the sweep on two workers (1000; 0: none)")
     parser.add_argument("--seconds", type=float, default=1.0, help="that each of them sleeps (1)")
     parser.add_argument("--stored", type=int, default=10_000, help="of the store that is listed (10000)")
     parser.add_argument("--kills", type=int, default=10, help="of each of --who (10)")
     parser.add_argument("--who", nargs="+", default=WHO, choices=WHO, help="is killed (all three)")
     given = parser.parse_args(arguments)
+    if given.trials:
+        _trials(given.trials)
     if given.runs:
         with tempfile.TemporaryDirectory() as folder:
             _sweep(Path(folder), given.runs, given.seconds)
@@ -47,6 +56,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _listing(Path(folder), given.stored)
     if given.kills:
         _kills(given.kills, given.who)
+
+
+def _trials(count: int) -> None:
+    latencies = [f"{500 + 10 * k}ns" for k in range(count)]
+    scenarios = {
+        "quickstart": cosim.load("scenarios/quickstart.yaml"),
+        "llama3-70b, 64 GPUs": cosim.load("scenarios/llama3-70b.yaml"),
+        "GPT-3 175B, 1,024 GPUs": cosim.loads(scenario(*JOBS["gpt3-175b-1024"])),
+    }
+    for name, one in scenarios.items():
+        _summed_up(one, latencies[:1])
+        single, digests = _cpu(partial(_summed_up, one, latencies))
+        swept, done = _cpu(partial(cosim.sweep, one, {"latency": {"topology.latency": latencies}}))
+        assert done.trials.digest.tolist() == digests
+        print(f"{name}: {swept / count:.3f} CPU-s a trial, cosim.run and its summary {single / count:.3f}")
+
+
+def _summed_up(scenario: cosim.Scenario, latencies: Sequence[str]) -> list[str]:
+    return [cosim.run(scenario, {"topology.latency": one}).summary.digest for one in latencies]
 
 
 def _sweep(folder: Path, runs: int, seconds: float) -> None:
@@ -89,6 +117,12 @@ def _kills(count: int, whom: Sequence[str]) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 kept.append(check_killed(Path(folder), who, chance.randrange(1, 12)))
         print(f"{who} killed {count} times: same bytes, nothing that was kept run again; kept {kept} of 12")
+
+
+def _cpu(call: Callable[[], Any]) -> tuple[float, Any]:
+    begin = time.process_time()
+    answer = call()
+    return time.process_time() - begin, answer
 
 
 def _wall(call: Callable[[], object]) -> float:
