@@ -27,8 +27,10 @@ class StorePlace(ABC):
         """Its content; OSError where there is none."""
 
     @abstractmethod
-    def write(self, name: str, content: bytes) -> None:
-        """Put it there, instead of an older one; OSError where that can't be done."""
+    def write(self, name: str, content: bytes, *, once: bool = False) -> None:
+        """Put it there, instead of an older one; or, if that is there in a folder, not at all (``once``: of
+        two writers the first). OSError where that can't be done.
+        """
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
@@ -61,7 +63,7 @@ class _Folder(StorePlace):
         with open(f"{self.root}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - ten thousand of them
             return file.read()
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, *, once: bool = False) -> None:
         target = self.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, part = tempfile.mkstemp(prefix=WRITING, dir=target.parent)
@@ -71,7 +73,10 @@ class _Folder(StorePlace):
                 file.flush()
                 os.fsync(file.fileno())  # else a machine that dies leaves a name without content
             Path(part).chmod(0o644)
-            Path(part).replace(target)
+            if once and _linked(Path(part), target):
+                Path(part).unlink()
+            else:
+                Path(part).replace(target)
         except BaseException:
             Path(part).unlink(missing_ok=True)
             raise
@@ -115,6 +120,17 @@ class _Folder(StorePlace):
         return len(old)
 
 
+def _linked(part: Path, target: Path) -> bool:
+    """Give a file its second name, unless there is one; False: the file system has no second names."""
+    try:
+        target.hardlink_to(part)
+    except FileExistsError:
+        pass
+    except OSError:
+        return False
+    return True
+
+
 class _Address(StorePlace):
     def __init__(self, files: Any, root: str) -> None:
         self._files, self._root = files, root.rstrip("/")
@@ -126,7 +142,7 @@ class _Address(StorePlace):
         content: bytes = self._files.cat_file(self._at(name))
         return content
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, *, once: bool = False) -> None:  # noqa: ARG002 - no such call
         target = self._at(name)
         folder, _, last = target.rpartition("/")
         part = f"{folder}/{WRITING}{uuid.uuid4().hex}-{last}"

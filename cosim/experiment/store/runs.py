@@ -247,7 +247,7 @@ def open_store(address: str | Path, *, new: bool = True) -> RunStore:
                 "there is no store here", location=Location(text), hint="`cosim run ... --store` makes one"
             )
         try:
-            place.write(_SELF, json.dumps({"store": uuid.uuid4().hex}).encode())
+            place.write(_SELF, json.dumps({"store": uuid.uuid4().hex}).encode(), once=True)
         except OSError as error:
             why = error.strerror or str(error)
             raise InputError(f"can't make a store: {why}", location=Location(text)) from error

@@ -16,9 +16,9 @@ import cosim
 from cosim.cli import app
 from cosim.errors import InputError
 from cosim.experiment.store import question
-from cosim.experiment.store.place import place_of
+from cosim.experiment.store.place import _Folder, place_of
 from cosim.experiment.store.question import question_of
-from cosim.experiment.store.runs import NewRun, open_store
+from cosim.experiment.store.runs import NewRun, RunStore, open_store
 from cosim.results.stored_run import StoredRun
 from tests.experiment.store.questions import SCENARIO, Count, write_sweep
 
@@ -34,6 +34,24 @@ def test_a_sample_is_run_again(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["runs", "check", "--store", store])
     assert done.exit_code == 1
     assert f"{entry.id} has the digest {'0' * 32}, and now comes to {entry.digest}" in done.output
+
+
+def test_of_two_who_make_a_store_at_once_both_have_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = _Folder.write
+
+    def after_another(place: _Folder, name: str, content: bytes, *, once: bool = False) -> None:
+        monkeypatch.undo()
+        others.append(open_store(tmp_path))
+        write(place, name, content, once=once)
+
+    others: list[RunStore] = []
+    monkeypatch.setattr(_Folder, "write", after_another)
+    mine = open_store(tmp_path)
+    assert mine.is_here()
+    assert others[0].is_here()
+    assert mine.identity == others[0].identity
 
 
 @pytest.mark.parametrize("where", ["store", "memory://runs"])
