@@ -419,11 +419,12 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
 
 /* -- asking, and what was answered --------------------------------------------------------------------------------- */
 
-/* Fill in what only the whole batch says, and remember what growth and rest are measured against. */
-static void fill_batch(struct congestion_state *fluid, int64_t now) {
+/* Fill in what rows of a batch say that is known when all rounds of the instant have ended, and remember what growth and
+ * rest are measured against. */
+static void fill_batch(struct congestion_state *fluid, int64_t first, int64_t count, int64_t now) {
   const struct congestion_settings *settings = &fluid->settings;
-  RESERVE(fluid, before, fluid->counts.batch_size);
-  for (int64_t n = 0; n < fluid->counts.batch_size; n++) {
+  RESERVE(fluid, before, first + count);
+  for (int64_t n = first; n < first + count; n++) {
     struct control_row *row = &fluid->rows[n];
     const struct connection *one = &fluid->conns[row->conn];
     row->coflow_sent = 0.0;
@@ -485,12 +486,11 @@ static bool answered_as_before(const struct congestion_state *fluid, int64_t n) 
   return true;
 }
 
-/* Take what the control said, and open the next round of who has something to send. */
-static void take_answers(struct congestion_state *fluid, int64_t now) {
-  struct congestion_counts *counts = &fluid->counts;
+/* Take what the control said about rows of a batch, and open the next round of who has something to send. */
+static void take_answers(struct congestion_state *fluid, int64_t first, int64_t count, int64_t now) {
   const struct congestion_settings *settings = &fluid->settings;
   bool pauses = settings->balanced && fluid->balance->counts.least_pause < NEVER;
-  for (int64_t n = 0; n < counts->batch_size; n++) {
+  for (int64_t n = first; n < first + count; n++) {
     struct control_row *row = &fluid->rows[n];
     int64_t c = row->conn;
     struct connection *one = &fluid->conns[c];
@@ -511,6 +511,4 @@ static void take_answers(struct congestion_state *fluid, int64_t now) {
       fall_silent(fluid, c, now);
     note_updated(fluid, c);
   }
-  counts->batch_size = 0;
-  counts->num_sights = 0;
 }
