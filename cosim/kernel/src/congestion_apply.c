@@ -106,6 +106,15 @@ static inline bool is_shared_as_before(const struct congestion_state *fluid, con
   return before > port->level && mine > port->level && port->own + mine - before > fluid->links[port->link].capacity;
 }
 
+/* A subflow that begins at a port wants `mine` of it: what all that begin there are given follows. */
+static inline void count_given(struct congestion_state *fluid, const struct subflow *subflow, const struct port *port,
+                               int64_t mine) {
+  int64_t *given = &fluid->links[port->link].given;
+  /* What is split has levels of its own: all is summed up again when the port is shared. */
+  if (subflow->part != 1.0) *given = NEVER;
+  if (*given < NEVER) *given += least(mine, port->level) - least(subflow->want, port->level);
+}
+
 /* What a connection's subflows want of their first ports; together they wanted `before`. */
 static void want_by_subflow(struct congestion_state *fluid, const struct connection *one, int64_t before) {
   for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
@@ -114,6 +123,7 @@ static void want_by_subflow(struct congestion_state *fluid, const struct connect
     if (mine == subflow->want) continue;
     int64_t p = fluid->hops[subflow->hop].port;
     struct port *port = &fluid->ports[p];
+    count_given(fluid, subflow, port, mine);
     if (subflow->part == 1.0 && subflow->want == before && is_shared_as_before(fluid, port, before, mine))
       port->own += mine - before;
     else
@@ -179,44 +189,74 @@ static int64_t fair_level(const struct congestion_state *fluid, int64_t p, doubl
   }
 }
 
-/* Whether a host's port may keep its level, where there is a tolerance, or its connections hear of the new one when their
- * rounds end. */
-static bool hardly_shares_otherwise(struct congestion_state *fluid, struct port *port, int64_t *level) {
-  int64_t slack = (int64_t)(LEAST_CHANGE * fluid->settings.tolerance * (double)*level);
-  if (slack == 0 || *level == NEVER || port->level == NEVER || *level == 0 || port->level == 0) return false;
-  if (*level < port->level) {
-    /* It is lowered by a little more, so that it need not be for each that wants a little more. */
-    *level -= slack;
-    return false;
+/* What those are given that begin at a port. */
+static int64_t given_at(const struct congestion_state *fluid, int64_t p) {
+  const struct subflow_hop *hops = fluid->hops;
+  int64_t given = 0, level = fluid->ports[p].level;
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) {
+    if (hops[m].leads == 0) continue;
+    const struct subflow *subflow = &fluid->subflows[hops[m].leads - 1];
+    given += least(subflow->want, (int64_t)((double)level * subflow->part));
   }
-  struct port_link *link = &fluid->links[port->link];
-  if (*level - port->level <= slack) return true;
-  if (fluid->counts.num_classes > 1 || (*level - link->told) * ALIKE > link->told) return false;
-  port->level = *level;
-  return true;
+  return given;
+}
+
+/* Bits per second by which a host's port may give less than it has, where there is a tolerance. */
+static inline double slack_of(const struct congestion_state *fluid, double rate) {
+  return LEAST_CHANGE * fluid->settings.tolerance * rate;
+}
+
+/* Whether a host's port, of which all want more than `room` bits/s, gives nearly that at its level, and no more. */
+static inline bool is_nearly_given(const struct congestion_state *fluid, const struct port *port, double room) {
+  if (fluid->settings.tolerance == 0.0 || fluid->counts.num_classes > 1 || port->level == NEVER) return false;
+  double given = (double)fluid->links[port->link].given;
+  return given <= room && given >= room - 2.0 * slack_of(fluid, room);
+}
+
+/* The level of a host's port where it would be `level` exactly: where there is a tolerance, it is lower by a little more,
+ * so that it need not be lowered for each that wants a little more. */
+static int64_t level_with_slack(const struct congestion_state *fluid, const struct port *port, int64_t level) {
+  if (level == NEVER || port->level == NEVER) return level;
+  int64_t slack = (int64_t)slack_of(fluid, (double)level);
+  if (level >= port->level && level - port->level <= 2 * slack) return port->level;
+  return level - slack;
+}
+
+/* Whether connections of a host's port hear of a level when their rounds end, where there is a tolerance. */
+static bool hear_later(const struct congestion_state *fluid, const struct port *port, int64_t level) {
+  if (fluid->settings.tolerance == 0.0 || fluid->counts.num_classes > 1 || level == NEVER || port->level == 0) return false;
+  const struct port_link *link = &fluid->links[port->link];
+  return level >= port->level && (level - link->told) * ALIKE <= link->told;
 }
 
 /* Share a host's own port among what wants to begin there, class by class. */
-static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t now) {
-  fluid->ports[link].listed = 0;
+static void share_own_port(struct congestion_state *fluid, int64_t number, int64_t now) {
+  struct port_link *link = &fluid->links[number];
+  fluid->ports[number].listed = 0;
   /* Class 0 is first; the next class finds what it leaves. */
-  double room = (double)fluid->links[link].capacity;
-  int64_t p = link;
+  double room = (double)link->capacity;
+  int64_t p = number;
   for (int64_t k = 0; k < fluid->counts.num_classes; k++, p += fluid->counts.num_links) {
     struct port *port = &fluid->ports[p];
     int64_t level = NEVER;
     if (port->paused > 0) {
       level = 0;
-    } else if ((double)port->own > within_loop(&fluid->links[link], room)) {
-      double most = within_loop(&fluid->links[link], room);
+    } else if ((double)port->own > within_loop(link, room)) {
+      double most = within_loop(link, room);
+      if (is_nearly_given(fluid, port, most)) return;
       level = fair_level(fluid, p, most);
       room -= most;
     } else {
       room -= (double)port->own;
     }
-    if (level == port->level || hardly_shares_otherwise(fluid, port, &level)) continue;
+    level = level_with_slack(fluid, port, level);
+    if (level == port->level) continue;
+    bool later = hear_later(fluid, port, level);
     int64_t above = least(level, port->level);
-    port->level = fluid->links[link].told = level;
+    port->level = level;
+    if (fluid->settings.tolerance > 0.0) link->given = given_at(fluid, p);
+    if (later) continue;
+    link->told = level;
     change_own(fluid, p, above, now);
   }
 }

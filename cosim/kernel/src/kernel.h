@@ -991,6 +991,7 @@ struct port_link {
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
   int64_t taken; /* and what those take who are, bits/s */
   int64_t told; /* the level of its own connections when all of them were told */
+  int64_t given; /* what they may send at the level, bits/s */
   int64_t loop; /* bits/s that a class's credit lets through, where the other end grants some; else NEVER */
 };
 
