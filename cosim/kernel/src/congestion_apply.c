@@ -315,6 +315,11 @@ static inline void bring_load(struct core *core, struct congestion_state *fluid,
   if (fluid->settings.traced) line_up(fluid, k, least, now);
 }
 
+/* Whether a moving subflow's rate is brought to its port number `level`. */
+static inline bool is_brought(const struct subflow *subflow, int64_t level) {
+  return subflow->from <= level && level < subflow->hops;
+}
+
 /* Bring the rates of the first `count` moving subflows to their ports number `level`. */
 static void bring_loads(struct core *core, struct congestion_state *fluid, int64_t level, int64_t count, double least,
                         int64_t now) {
@@ -322,11 +327,11 @@ static void bring_loads(struct core *core, struct congestion_state *fluid, int64
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
     int64_t hop = subflow->hop + level;
-    if (level < subflow->hops) fluid->hops[hop].new_load = coming_to(fluid, subflow, hop, least);
+    if (is_brought(subflow, level)) fluid->hops[hop].new_load = coming_to(fluid, subflow, hop, least);
   }
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
-    if (level < subflow->hops) bring_load(core, fluid, subflow, subflow->hop + level, least, now);
+    if (is_brought(subflow, level)) bring_load(core, fluid, subflow, subflow->hop + level, least, now);
   }
 }
 
@@ -364,7 +369,7 @@ static void note_late(struct congestion_state *fluid, int64_t p, int64_t level) 
 static void change_others(struct congestion_state *fluid, int64_t level, int64_t count, double least, int64_t now) {
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
-    if (level >= subflow->hops) continue;
+    if (!is_brought(subflow, level)) continue;
     int64_t p = fluid->hops[subflow->hop + level].port;
     wake_if_hot(fluid, p, now);
     if (fluid->counts.num_classes > 1) look_after(fluid, p);
@@ -382,9 +387,9 @@ static inline int64_t move_subflows(struct congestion_state *fluid, const struct
     const struct subflow *subflow = &fluid->subflows[s];
     if (subflow->attached == 0) continue;
     if (fluid->settings.traced)
-      have_moved(fluid, s);
+      have_moved(fluid, s, 0);
     else
-      note_moving(fluid, s);
+      note_moving(fluid, s, 0);
     if (subflow->part > 0.0) level = least(level, fluid->ports[fluid->hops[subflow->hop].port].level);
   }
   return level;
@@ -431,7 +436,7 @@ static void set_loads(struct core *core, struct congestion_state *fluid, double 
   bring_hop_by_hop(core, fluid, least, now);
   /* Each turn settles one more port of a path; where paths close a circle, the rest waits for the next rounds. */
   for (int64_t turn = counts->most_hops; turn > 0 && counts->num_late > 0; turn--) {
-    for (int64_t k = 0; k < counts->num_late; k++) note_moving(fluid, fluid->late[k]);
+    for (int64_t k = 0; k < counts->num_late; k++) note_moving(fluid, fluid->late[k], 0);
     counts->num_late = 0;
     bring_hop_by_hop(core, fluid, least, now);
   }

@@ -14,12 +14,24 @@ enum { ALIKE = 16 };
 
 #define FAR_PS 1e17 /* 28 hours: nothing is looked for farther ahead */
 
-/* What a subflow brings to its ports is to be worked out anew when time leaves the instant. */
-static inline void have_moved(struct congestion_state *fluid, int64_t s) {
-  if (fluid->moved[s] == fluid->counts.stamp || fluid->subflows[s].attached == 0) return;
+/* What a subflow brings to its ports, from its `from`th on, is to be worked out anew when time leaves the instant. */
+static inline void have_moved(struct congestion_state *fluid, int64_t s, int64_t from) {
+  struct subflow *subflow = &fluid->subflows[s];
+  if (fluid->moved[s] == fluid->counts.stamp) {
+    subflow->from = (int16_t)least(subflow->from, from);
+    return;
+  }
+  if (subflow->attached == 0 || from >= subflow->hops) return;
   fluid->moved[s] = fluid->counts.stamp;
-  note_moving(fluid, s);
+  note_moving(fluid, s, from);
   fluid->counts.open = 1;
+}
+
+/* The same where its hop k's port passes on another rate of it. */
+static inline void leaves_otherwise(struct congestion_state *fluid, int64_t k) {
+  int64_t s = fluid->subflow_of[k];
+  /* Where there is a tolerance, what it brings to ports before waits for the end of its round. */
+  have_moved(fluid, s, fluid->settings.tolerance > 0.0 ? k + 1 - fluid->subflows[s].hop : 0);
 }
 
 /* The same for all subflows on a port, if the sum that they share has changed; returns whether it has. */
@@ -27,7 +39,7 @@ static inline bool have_all_moved(struct congestion_state *fluid, int64_t p) {
   struct line *line = &fluid->lines[p];
   if (llabs(line->out - line->told) * ALIKE <= line->told) return false;
   line->told = line->out;
-  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) have_moved(fluid, fluid->subflow_of[m]);
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) leaves_otherwise(fluid, m);
   return true;
 }
 
@@ -72,7 +84,7 @@ static inline void pass_boundary(struct congestion_state *fluid, const struct po
   struct rate_boundary *boundary = &fluid->boundaries[f];
   /* A dead link's queue is empty: its boundaries pass, though it has not served what was before them. */
   set_out(fluid, boundary->hop, boundary->load, least_of(boundary->leaves, port->served + port->queue), now);
-  have_moved(fluid, fluid->subflow_of[boundary->hop]);
+  leaves_otherwise(fluid, boundary->hop);
   fluid->sights[boundary->hop].boundaries--;
   line->head = boundary->next;
   boundary->next = (int32_t)fluid->counts.free_boundary;

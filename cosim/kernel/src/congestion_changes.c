@@ -17,11 +17,12 @@ static inline void note_woken(struct congestion_state *fluid, int64_t c) {
   fluid->woken[fluid->counts.num_woken++] = (int32_t)c;
 }
 
-/* A subflow's loads are to be brought to its ports. */
-static inline void note_moving(struct congestion_state *fluid, int64_t s) {
+/* A subflow's loads are to be brought to its ports, from its `from`th on. */
+static inline void note_moving(struct congestion_state *fluid, int64_t s, int64_t from) {
   struct congestion_counts *counts = &fluid->counts;
   RESERVE(fluid, moving, counts->num_moving + 1);
   fluid->moving[counts->num_moving++] = (int32_t)s;
+  fluid->subflows[s].from = (int16_t)from;
   counts->most_hops = most(counts->most_hops, fluid->subflows[s].hops);
 }
 

@@ -915,7 +915,8 @@ struct subflow {
   double base; /* a round trip without queues, ps */
   int64_t latency; /* of all its links, ps */
   int64_t store; /* a packet's time on all links but the first, ps */
-  int32_t attached; /* it is on the ports of its path: as long as what was sent that way is on the way */
+  int16_t attached; /* it is on the ports of its path: as long as what was sent that way is on the way */
+  int16_t from; /* its loads are brought to its ports from this one on, while it moves */
   int32_t listed; /* it is among its connection's subflows; 2: and had a part until this instant */
 };
 
