@@ -27,6 +27,10 @@
 #define EXPORT __attribute__((visibility("default")))
 #define LOOP EXPORT /* a network's loop or a control: Python takes its address, and calls it by run_network and others */
 
+/* Of a function that only fetches: gcc finds that it has no effect, and leaves its calls out, where it isn't inlined before
+ * it looks. */
+#define FETCHES static inline __attribute__((always_inline))
+
 #define NEVER (((int64_t)1 << 62) - 1) /* ps; beyond it, sums would leave 64 bits */
 #define PS_PER_NS 1000
 #define MOST_NS ((double)(NEVER / PS_PER_NS - 1))
