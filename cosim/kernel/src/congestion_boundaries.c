@@ -77,11 +77,23 @@ static void line_up(struct congestion_state *fluid, int64_t k, double least, int
   line->tail = (int32_t)f;
 }
 
+/* Have what a boundary is about come from memory. */
+FETCHES void fetch_boundary(const struct congestion_state *fluid, int64_t f) {
+  if (f == NONE) return;
+  const struct rate_boundary *boundary = &fluid->boundaries[f];
+  __builtin_prefetch(&fluid->hops[boundary->hop]);
+  __builtin_prefetch(&fluid->sights[boundary->hop]);
+  __builtin_prefetch(&fluid->outs[boundary->hop]);
+  __builtin_prefetch(&fluid->subflow_of[boundary->hop]);
+  if (boundary->next != NONE) __builtin_prefetch(&fluid->boundaries[boundary->next]);
+}
+
 /* The boundary at the head of a queue passes: the port passes on what it says from now on. */
 static inline void pass_boundary(struct congestion_state *fluid, const struct port *port, struct line *line,
                               int64_t now) {
   int32_t f = line->head;
   struct rate_boundary *boundary = &fluid->boundaries[f];
+  fetch_boundary(fluid, boundary->next);
   /* A dead link's queue is empty: its boundaries pass, though it has not served what was before them. */
   set_out(fluid, boundary->hop, boundary->load, least_of(boundary->leaves, port->served + port->queue), now);
   leaves_otherwise(fluid, boundary->hop);

@@ -178,12 +178,7 @@ FETCHES void fetch_rounds(const struct core *core, const struct congestion_state
     for (size_t k = 0; k < sizeof *far; k += 64) __builtin_prefetch(begin + k);
   }
   if (near != NULL && near->subflow != NONE) __builtin_prefetch(&fluid->subflows[near->subflow]);
-  if (next == NULL || next->subflow == NONE) return;
-  const struct subflow *subflow = &fluid->subflows[next->subflow];
-  for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
-    __builtin_prefetch(&fluid->hops[k]);
-    __builtin_prefetch(&fluid->sights[k]);
-  }
+  if (next != NULL && next->subflow != NONE) fetch_hops(fluid, &fluid->subflows[next->subflow], 0);
 }
 
 /* The next event of the instant. One whose connection or port expects another time by now is stale. */
