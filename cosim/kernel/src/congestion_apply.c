@@ -307,6 +307,7 @@ static inline void bring_load(struct core *core, struct congestion_state *fluid,
   if (more == 0) return;
   /* The queue is settled first: up to now it grew by the old load. */
   settle_queues(core, fluid, hop->link, now);
+  catch_up(core, fluid, hop->port, now);
   if (!fluid->settings.lossless) count_dropped(fluid, subflow, k);
   if (fluid->settings.lossless && k > subflow->hop) bring_more(fluid, k, more, now);
   fluid->ports[hop->port].load += more;
@@ -465,8 +466,10 @@ static bool is_through_untraced(const struct congestion_state *fluid, const stru
 }
 
 /* Whether the queues on the way have passed on what was sent by a subflow. */
-static bool is_through(const struct congestion_state *fluid, const struct subflow *subflow, double least) {
+static bool is_through(struct core *core, struct congestion_state *fluid, const struct subflow *subflow, double least,
+                       int64_t now) {
   for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+    catch_up(core, fluid, fluid->hops[k].port, now);
     bool through = fluid->settings.traced ? is_through_traced(fluid, subflow, k)
                                           : is_through_untraced(fluid, subflow, k, least);
     if (!through) return false;
@@ -475,7 +478,7 @@ static bool is_through(const struct congestion_state *fluid, const struct subflo
 }
 
 /* Subflows by which nothing more is sent leave their ports when all that was sent is through. */
-static void let_go(struct congestion_state *fluid, double least) {
+static void let_go(struct core *core, struct congestion_state *fluid, double least, int64_t now) {
   for (int64_t k = 0; k < fluid->counts.num_changed; k++) {
     int64_t c = fluid->changed[k];
     struct connection *one = &fluid->conns[c];
@@ -483,7 +486,8 @@ static void let_go(struct congestion_state *fluid, double least) {
     for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
       struct subflow *subflow = &fluid->subflows[s];
       bool done = one->active == 0 || subflow->part == 0.0;
-      if (subflow->attached != 0 && done && is_through(fluid, subflow, least)) detach_subflow(fluid, one, subflow);
+      if (subflow->attached != 0 && done && is_through(core, fluid, subflow, least, now))
+        detach_subflow(fluid, one, subflow);
     }
     if (one->leaving != 0) drop_left(fluid, c);
   }
@@ -656,7 +660,7 @@ static void apply_changes(struct core *core, struct congestion_state *fluid, int
   set_wants(fluid, now);
   share_own_ports(fluid, now);
   set_loads(core, fluid, least, now);
-  let_go(fluid, least);
+  let_go(core, fluid, least, now);
   watch_queues(core, fluid, least, now);
   set_rounds(core, fluid, now);
   set_drains(fluid);

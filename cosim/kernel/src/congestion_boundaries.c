@@ -118,11 +118,30 @@ static void pass_boundaries(struct core *core, struct congestion_state *fluid, i
   have_all_moved(fluid, p);
 }
 
+/* Have boundaries pass that port p has served by now, its queue settled, if it was not looked at when they came to the head
+ * (passes_unseen): its input shares are accounted for from where each stood. */
+static inline void catch_up(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
+  if (!fluid->settings.traced || fluid->settings.tolerance == 0.0 || fluid->lines[p].head == NONE) return;
+  const struct port *port = &fluid->ports[p];
+  struct line *line = &fluid->lines[p];
+  settle_queues(core, fluid, port->link, now);
+  while (line->head != NONE && (fluid->boundaries[line->head].leaves <= port->served || port->queue == 0.0))
+    pass_boundary(fluid, port, line, now);
+}
+
+/* Whether boundaries in port p's queue may pass when it is looked at next, where there is a tolerance: nothing goes on from
+ * there, and no input share is near a threshold. */
+static inline bool passes_unseen(const struct congestion_state *fluid, int64_t p) {
+  const struct port *port = &fluid->ports[p];
+  const struct port_link *link = &fluid->links[port->link];
+  return fluid->settings.tolerance > 0.0 && link->onward == 0 && port->stops == 0 && port->queue < link->pause;
+}
+
 /* Look again when a port has served what is before its first boundary, if loads stay as they are. */
 static inline void expect_boundary(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
   const struct port *port = &fluid->ports[p];
   struct line *line = &fluid->lines[p];
-  if (line->head == NONE || port->paused != 0) return;
+  if (line->head == NONE || port->paused != 0 || passes_unseen(fluid, p)) return;
   double rate = left_for(fluid, p);
   if (rate <= 0.0) return;
   double before = fluid->boundaries[line->head].leaves - port->served;

@@ -380,10 +380,13 @@ static void tell_marks(struct control_row *row, struct connection *one, struct m
 }
 
 /* Bits per second that come to a connection's receiver now, out of queues as well. */
-static double comes(const struct congestion_state *fluid, int64_t c) {
+static double comes(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
   double rate = 0.0;
-  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next)
-    rate += (double)leaves_with(fluid, fluid->subflows[s].hop + fluid->subflows[s].hops - 1, ROUND_DUST);
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    int64_t last = fluid->subflows[s].hop + fluid->subflows[s].hops - 1;
+    catch_up(core, fluid, fluid->hops[last].port, now);
+    rate += (double)leaves_with(fluid, last, ROUND_DUST);
+  }
   return rate;
 }
 
@@ -402,7 +405,7 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
   row->rtt = one->seen_rtt;
   row->acked = sent;
   row->delivered = sent;
-  if (one->wait > 0.0 && settings->traced) row->delivered = comes(fluid, c) * BYTES_PER_BPS_PS * span;
+  if (one->wait > 0.0 && settings->traced) row->delivered = comes(core, fluid, c, now) * BYTES_PER_BPS_PS * span;
   /* A loss may have ended the round early. */
   row->flight = sent + most_of(0.0, 1.0 - span / one->seen_rtt) * one->before_sent;
   one->before_sent = sent;
