@@ -10,7 +10,7 @@
  */
 #include "kernel.h"
 
-#define LONGEST 16.0        /* a round lasts at most for so many tolerances of what its message takes */
+#define LONGEST 16.0       /* a round lasts at most for so many tolerances of what its message takes */
 #define LEAST_CHANGE 0.125 /* of a rate that is taken, in tolerances */
 enum { MOST_ROUNDS = 1024 };
 
