@@ -224,7 +224,8 @@ static int64_t level_with_slack(const struct congestion_state *fluid, const stru
 
 /* Whether connections of a host's port hear of a level when their rounds end, where there is a tolerance. */
 static bool hear_later(const struct congestion_state *fluid, const struct port *port, int64_t level) {
-  if (fluid->settings.tolerance == 0.0 || fluid->counts.num_classes > 1 || level == NEVER || port->level == 0) return false;
+  if (fluid->settings.tolerance == 0.0 || fluid->counts.num_classes > 1) return false;
+  if (level == NEVER || port->level == 0) return false;
   const struct port_link *link = &fluid->links[port->link];
   return level >= port->level && (level - link->told) * ALIKE <= link->told;
 }
