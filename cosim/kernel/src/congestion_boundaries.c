@@ -5,7 +5,8 @@
  * has served all that was before the boundary. Until then each subflow has the part of what leaves that it had of what
  * came. So every byte goes where it is sent, also along subflows by which nothing is sent any more.
  *
- * Rate boundaries nearer to each other than a packet pass together: within a packet there is no order.
+ * Rate boundaries nearer to each other than a packet pass together: within a packet there is no order. Where there is a
+ * tolerance, those in queues from which nothing goes on pass when the queue is looked at next.
  */
 #include "kernel.h"
 
