@@ -106,6 +106,15 @@ static inline bool is_shared_as_before(const struct congestion_state *fluid, con
   return before > port->level && mine > port->level && port->own + mine - before > fluid->links[port->link].capacity;
 }
 
+/* A subflow that begins at a port wants `mine` of it: what all that begin there are given follows. */
+static inline void count_given(struct congestion_state *fluid, const struct subflow *subflow, const struct port *port,
+                               int64_t mine) {
+  int64_t *given = &fluid->links[port->link].given;
+  /* What is split has levels of its own: all is summed up again when the port is shared. */
+  if (subflow->part != 1.0) *given = NEVER;
+  if (*given < NEVER) *given += least(mine, port->level) - least(subflow->want, port->level);
+}
+
 /* What a connection's subflows want of their first ports; together they wanted `before`. */
 static void want_by_subflow(struct congestion_state *fluid, const struct connection *one, int64_t before) {
   for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
@@ -114,6 +123,7 @@ static void want_by_subflow(struct congestion_state *fluid, const struct connect
     if (mine == subflow->want) continue;
     int64_t p = fluid->hops[subflow->hop].port;
     struct port *port = &fluid->ports[p];
+    count_given(fluid, subflow, port, mine);
     if (subflow->part == 1.0 && subflow->want == before && is_shared_as_before(fluid, port, before, mine))
       port->own += mine - before;
     else
@@ -179,44 +189,75 @@ static int64_t fair_level(const struct congestion_state *fluid, int64_t p, doubl
   }
 }
 
-/* Whether a host's port may keep its level, where there is a tolerance, or its connections hear of the new one when their
- * rounds end. */
-static bool hardly_shares_otherwise(struct congestion_state *fluid, struct port *port, int64_t *level) {
-  int64_t slack = (int64_t)(LEAST_CHANGE * fluid->settings.tolerance * (double)*level);
-  if (slack == 0 || *level == NEVER || port->level == NEVER || *level == 0 || port->level == 0) return false;
-  if (*level < port->level) {
-    /* It is lowered by a little more, so that it need not be for each that wants a little more. */
-    *level -= slack;
-    return false;
+/* What those are given that begin at a port. */
+static int64_t given_at(const struct congestion_state *fluid, int64_t p) {
+  const struct subflow_hop *hops = fluid->hops;
+  int64_t given = 0, level = fluid->ports[p].level;
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) {
+    if (hops[m].leads == 0) continue;
+    const struct subflow *subflow = &fluid->subflows[hops[m].leads - 1];
+    given += least(subflow->want, (int64_t)((double)level * subflow->part));
   }
-  struct port_link *link = &fluid->links[port->link];
-  if (*level - port->level <= slack) return true;
-  if (fluid->counts.num_classes > 1 || (*level - link->told) * ALIKE > link->told) return false;
-  port->level = *level;
-  return true;
+  return given;
+}
+
+/* Bits per second by which a host's port may give less than it has, where there is a tolerance. */
+static inline double slack_of(const struct congestion_state *fluid, double rate) {
+  return LEAST_CHANGE * fluid->settings.tolerance * rate;
+}
+
+/* Whether a host's port, of which all want more than `room` bits/s, gives nearly that at its level, and no more. */
+static inline bool is_nearly_given(const struct congestion_state *fluid, const struct port *port, double room) {
+  if (fluid->settings.tolerance == 0.0 || fluid->counts.num_classes > 1 || port->level == NEVER) return false;
+  double given = (double)fluid->links[port->link].given;
+  return given <= room && given >= room - 2.0 * slack_of(fluid, room);
+}
+
+/* The level of a host's port where it would be `level` exactly: where there is a tolerance, it is lower by a little more,
+ * so that it need not be lowered for each that wants a little more. */
+static int64_t level_with_slack(const struct congestion_state *fluid, const struct port *port, int64_t level) {
+  if (level == NEVER || port->level == NEVER) return level;
+  int64_t slack = (int64_t)slack_of(fluid, (double)level);
+  if (level >= port->level && level - port->level <= 2 * slack) return port->level;
+  return level - slack;
+}
+
+/* Whether connections of a host's port hear of a level when their rounds end, where there is a tolerance. */
+static bool hear_later(const struct congestion_state *fluid, const struct port *port, int64_t level) {
+  if (fluid->settings.tolerance == 0.0 || fluid->counts.num_classes > 1) return false;
+  if (level == NEVER || port->level == 0) return false;
+  const struct port_link *link = &fluid->links[port->link];
+  return level >= port->level && (level - link->told) * ALIKE <= link->told;
 }
 
 /* Share a host's own port among what wants to begin there, class by class. */
-static void share_own_port(struct congestion_state *fluid, int64_t link, int64_t now) {
-  fluid->ports[link].listed = 0;
+static void share_own_port(struct congestion_state *fluid, int64_t number, int64_t now) {
+  struct port_link *link = &fluid->links[number];
+  fluid->ports[number].listed = 0;
   /* Class 0 is first; the next class finds what it leaves. */
-  double room = (double)fluid->links[link].capacity;
-  int64_t p = link;
+  double room = (double)link->capacity;
+  int64_t p = number;
   for (int64_t k = 0; k < fluid->counts.num_classes; k++, p += fluid->counts.num_links) {
     struct port *port = &fluid->ports[p];
     int64_t level = NEVER;
     if (port->paused > 0) {
       level = 0;
-    } else if ((double)port->own > within_loop(&fluid->links[link], room)) {
-      double most = within_loop(&fluid->links[link], room);
+    } else if ((double)port->own > within_loop(link, room)) {
+      double most = within_loop(link, room);
+      if (is_nearly_given(fluid, port, most)) return;
       level = fair_level(fluid, p, most);
       room -= most;
     } else {
       room -= (double)port->own;
     }
-    if (level == port->level || hardly_shares_otherwise(fluid, port, &level)) continue;
+    level = level_with_slack(fluid, port, level);
+    if (level == port->level) continue;
+    bool later = hear_later(fluid, port, level);
     int64_t above = least(level, port->level);
-    port->level = fluid->links[link].told = level;
+    port->level = level;
+    if (fluid->settings.tolerance > 0.0) link->given = given_at(fluid, p);
+    if (later) continue;
+    link->told = level;
     change_own(fluid, p, above, now);
   }
 }
@@ -267,12 +308,18 @@ static inline void bring_load(struct core *core, struct congestion_state *fluid,
   if (more == 0) return;
   /* The queue is settled first: up to now it grew by the old load. */
   settle_queues(core, fluid, hop->link, now);
+  catch_up(core, fluid, hop->port, now);
   if (!fluid->settings.lossless) count_dropped(fluid, subflow, k);
   if (fluid->settings.lossless && k > subflow->hop) bring_more(fluid, k, more, now);
   fluid->ports[hop->port].load += more;
   hop->load = hop->new_load;
   touch_port(fluid, hop->port);
   if (fluid->settings.traced) line_up(fluid, k, least, now);
+}
+
+/* Whether a moving subflow's rate is brought to its port number `level`. */
+static inline bool is_brought(const struct subflow *subflow, int64_t level) {
+  return subflow->from <= level && level < subflow->hops;
 }
 
 /* Bring the rates of the first `count` moving subflows to their ports number `level`. */
@@ -282,11 +329,11 @@ static void bring_loads(struct core *core, struct congestion_state *fluid, int64
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
     int64_t hop = subflow->hop + level;
-    if (level < subflow->hops) fluid->hops[hop].new_load = coming_to(fluid, subflow, hop, least);
+    if (is_brought(subflow, level)) fluid->hops[hop].new_load = coming_to(fluid, subflow, hop, least);
   }
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
-    if (level < subflow->hops) bring_load(core, fluid, subflow, subflow->hop + level, least, now);
+    if (is_brought(subflow, level)) bring_load(core, fluid, subflow, subflow->hop + level, least, now);
   }
 }
 
@@ -324,7 +371,7 @@ static void note_late(struct congestion_state *fluid, int64_t p, int64_t level) 
 static void change_others(struct congestion_state *fluid, int64_t level, int64_t count, double least, int64_t now) {
   for (int64_t k = 0; k < count; k++) {
     const struct subflow *subflow = &fluid->subflows[fluid->moving[k]];
-    if (level >= subflow->hops) continue;
+    if (!is_brought(subflow, level)) continue;
     int64_t p = fluid->hops[subflow->hop + level].port;
     wake_if_hot(fluid, p, now);
     if (fluid->counts.num_classes > 1) look_after(fluid, p);
@@ -342,9 +389,9 @@ static inline int64_t move_subflows(struct congestion_state *fluid, const struct
     const struct subflow *subflow = &fluid->subflows[s];
     if (subflow->attached == 0) continue;
     if (fluid->settings.traced)
-      have_moved(fluid, s);
+      have_moved(fluid, s, 0);
     else
-      note_moving(fluid, s);
+      note_moving(fluid, s, 0);
     if (subflow->part > 0.0) level = least(level, fluid->ports[fluid->hops[subflow->hop].port].level);
   }
   return level;
@@ -391,7 +438,7 @@ static void set_loads(struct core *core, struct congestion_state *fluid, double 
   bring_hop_by_hop(core, fluid, least, now);
   /* Each turn settles one more port of a path; where paths close a circle, the rest waits for the next rounds. */
   for (int64_t turn = counts->most_hops; turn > 0 && counts->num_late > 0; turn--) {
-    for (int64_t k = 0; k < counts->num_late; k++) note_moving(fluid, fluid->late[k]);
+    for (int64_t k = 0; k < counts->num_late; k++) note_moving(fluid, fluid->late[k], 0);
     counts->num_late = 0;
     bring_hop_by_hop(core, fluid, least, now);
   }
@@ -420,8 +467,10 @@ static bool is_through_untraced(const struct congestion_state *fluid, const stru
 }
 
 /* Whether the queues on the way have passed on what was sent by a subflow. */
-static bool is_through(const struct congestion_state *fluid, const struct subflow *subflow, double least) {
+static bool is_through(struct core *core, struct congestion_state *fluid, const struct subflow *subflow, double least,
+                       int64_t now) {
   for (int64_t k = subflow->hop; k < subflow->hop + subflow->hops; k++) {
+    catch_up(core, fluid, fluid->hops[k].port, now);
     bool through = fluid->settings.traced ? is_through_traced(fluid, subflow, k)
                                           : is_through_untraced(fluid, subflow, k, least);
     if (!through) return false;
@@ -430,7 +479,7 @@ static bool is_through(const struct congestion_state *fluid, const struct subflo
 }
 
 /* Subflows by which nothing more is sent leave their ports when all that was sent is through. */
-static void let_go(struct congestion_state *fluid, double least) {
+static void let_go(struct core *core, struct congestion_state *fluid, double least, int64_t now) {
   for (int64_t k = 0; k < fluid->counts.num_changed; k++) {
     int64_t c = fluid->changed[k];
     struct connection *one = &fluid->conns[c];
@@ -438,7 +487,8 @@ static void let_go(struct congestion_state *fluid, double least) {
     for (int64_t s = one->subflow; s != NONE; s = fluid->subflows[s].next) {
       struct subflow *subflow = &fluid->subflows[s];
       bool done = one->active == 0 || subflow->part == 0.0;
-      if (subflow->attached != 0 && done && is_through(fluid, subflow, least)) detach_subflow(fluid, one, subflow);
+      if (subflow->attached != 0 && done && is_through(core, fluid, subflow, least, now))
+        detach_subflow(fluid, one, subflow);
     }
     if (one->leaving != 0) drop_left(fluid, c);
   }
@@ -611,7 +661,7 @@ static void apply_changes(struct core *core, struct congestion_state *fluid, int
   set_wants(fluid, now);
   share_own_ports(fluid, now);
   set_loads(core, fluid, least, now);
-  let_go(fluid, least);
+  let_go(core, fluid, least, now);
   watch_queues(core, fluid, least, now);
   set_rounds(core, fluid, now);
   set_drains(fluid);

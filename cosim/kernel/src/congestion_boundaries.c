@@ -5,7 +5,8 @@
  * has served all that was before the boundary. Until then each subflow has the part of what leaves that it had of what
  * came. So every byte goes where it is sent, also along subflows by which nothing is sent any more.
  *
- * Rate boundaries nearer to each other than a packet pass together: within a packet there is no order.
+ * Rate boundaries nearer to each other than a packet pass together: within a packet there is no order. Where there is a
+ * tolerance, those in queues from which nothing goes on pass when the queue is looked at next.
  */
 #include "kernel.h"
 
@@ -14,12 +15,24 @@ enum { ALIKE = 16 };
 
 #define FAR_PS 1e17 /* 28 hours: nothing is looked for farther ahead */
 
-/* What a subflow brings to its ports is to be worked out anew when time leaves the instant. */
-static inline void have_moved(struct congestion_state *fluid, int64_t s) {
-  if (fluid->moved[s] == fluid->counts.stamp || fluid->subflows[s].attached == 0) return;
+/* What a subflow brings to its ports, from its `from`th on, is to be worked out anew when time leaves the instant. */
+static inline void have_moved(struct congestion_state *fluid, int64_t s, int64_t from) {
+  struct subflow *subflow = &fluid->subflows[s];
+  if (fluid->moved[s] == fluid->counts.stamp) {
+    subflow->from = (int16_t)least(subflow->from, from);
+    return;
+  }
+  if (subflow->attached == 0 || from >= subflow->hops) return;
   fluid->moved[s] = fluid->counts.stamp;
-  note_moving(fluid, s);
+  note_moving(fluid, s, from);
   fluid->counts.open = 1;
+}
+
+/* The same where its hop k's port passes on another rate of it. */
+static inline void leaves_otherwise(struct congestion_state *fluid, int64_t k) {
+  int64_t s = fluid->subflow_of[k];
+  /* Where there is a tolerance, what it brings to ports before waits for the end of its round. */
+  have_moved(fluid, s, fluid->settings.tolerance > 0.0 ? k + 1 - fluid->subflows[s].hop : 0);
 }
 
 /* The same for all subflows on a port, if the sum that they share has changed; returns whether it has. */
@@ -27,7 +40,7 @@ static inline bool have_all_moved(struct congestion_state *fluid, int64_t p) {
   struct line *line = &fluid->lines[p];
   if (llabs(line->out - line->told) * ALIKE <= line->told) return false;
   line->told = line->out;
-  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) have_moved(fluid, fluid->subflow_of[m]);
+  for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after) leaves_otherwise(fluid, m);
   return true;
 }
 
@@ -65,14 +78,26 @@ static void line_up(struct congestion_state *fluid, int64_t k, double least, int
   line->tail = (int32_t)f;
 }
 
+/* Have what a boundary is about come from memory. */
+FETCHES void fetch_boundary(const struct congestion_state *fluid, int64_t f) {
+  if (f == NONE) return;
+  const struct rate_boundary *boundary = &fluid->boundaries[f];
+  __builtin_prefetch(&fluid->hops[boundary->hop]);
+  __builtin_prefetch(&fluid->sights[boundary->hop]);
+  __builtin_prefetch(&fluid->outs[boundary->hop]);
+  __builtin_prefetch(&fluid->subflow_of[boundary->hop]);
+  if (boundary->next != NONE) __builtin_prefetch(&fluid->boundaries[boundary->next]);
+}
+
 /* The boundary at the head of a queue passes: the port passes on what it says from now on. */
 static inline void pass_boundary(struct congestion_state *fluid, const struct port *port, struct line *line,
                               int64_t now) {
   int32_t f = line->head;
   struct rate_boundary *boundary = &fluid->boundaries[f];
+  fetch_boundary(fluid, boundary->next);
   /* A dead link's queue is empty: its boundaries pass, though it has not served what was before them. */
   set_out(fluid, boundary->hop, boundary->load, least_of(boundary->leaves, port->served + port->queue), now);
-  have_moved(fluid, fluid->subflow_of[boundary->hop]);
+  leaves_otherwise(fluid, boundary->hop);
   fluid->sights[boundary->hop].boundaries--;
   line->head = boundary->next;
   boundary->next = (int32_t)fluid->counts.free_boundary;
@@ -94,11 +119,30 @@ static void pass_boundaries(struct core *core, struct congestion_state *fluid, i
   have_all_moved(fluid, p);
 }
 
+/* Have boundaries pass that port p has served by now, its queue settled, if it was not looked at when they came to the head
+ * (passes_unseen): its input shares are accounted for from where each stood. */
+static inline void catch_up(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
+  if (!fluid->settings.traced || fluid->settings.tolerance == 0.0 || fluid->lines[p].head == NONE) return;
+  const struct port *port = &fluid->ports[p];
+  struct line *line = &fluid->lines[p];
+  settle_queues(core, fluid, port->link, now);
+  while (line->head != NONE && (fluid->boundaries[line->head].leaves <= port->served || port->queue == 0.0))
+    pass_boundary(fluid, port, line, now);
+}
+
+/* Whether boundaries in port p's queue may pass when it is looked at next, where there is a tolerance: nothing goes on from
+ * there, and no input share is near a threshold. */
+static inline bool passes_unseen(const struct congestion_state *fluid, int64_t p) {
+  const struct port *port = &fluid->ports[p];
+  const struct port_link *link = &fluid->links[port->link];
+  return fluid->settings.tolerance > 0.0 && link->onward == 0 && port->stops == 0 && port->queue < link->pause;
+}
+
 /* Look again when a port has served what is before its first boundary, if loads stay as they are. */
 static inline void expect_boundary(struct core *core, struct congestion_state *fluid, int64_t p, int64_t now) {
   const struct port *port = &fluid->ports[p];
   struct line *line = &fluid->lines[p];
-  if (line->head == NONE || port->paused != 0) return;
+  if (line->head == NONE || port->paused != 0 || passes_unseen(fluid, p)) return;
   double rate = left_for(fluid, p);
   if (rate <= 0.0) return;
   double before = fluid->boundaries[line->head].leaves - port->served;

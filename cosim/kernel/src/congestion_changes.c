@@ -17,11 +17,21 @@ static inline void note_woken(struct congestion_state *fluid, int64_t c) {
   fluid->woken[fluid->counts.num_woken++] = (int32_t)c;
 }
 
-/* A subflow's loads are to be brought to its ports. */
-static inline void note_moving(struct congestion_state *fluid, int64_t s) {
+/* Have a subflow's hops come from memory, from its `from`th on. */
+FETCHES void fetch_hops(const struct congestion_state *fluid, const struct subflow *subflow, int64_t from) {
+  for (int64_t k = subflow->hop + from; k < subflow->hop + subflow->hops; k++) {
+    __builtin_prefetch(&fluid->hops[k]);
+    __builtin_prefetch(&fluid->sights[k]);
+  }
+}
+
+/* A subflow's loads are to be brought to its ports, from its `from`th on. */
+static inline void note_moving(struct congestion_state *fluid, int64_t s, int64_t from) {
   struct congestion_counts *counts = &fluid->counts;
   RESERVE(fluid, moving, counts->num_moving + 1);
   fluid->moving[counts->num_moving++] = (int32_t)s;
+  fluid->subflows[s].from = (int16_t)from;
+  fetch_hops(fluid, &fluid->subflows[s], from);
   counts->most_hops = most(counts->most_hops, fluid->subflows[s].hops);
 }
 

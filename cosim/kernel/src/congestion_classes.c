@@ -23,7 +23,7 @@ static void look_after(struct congestion_state *fluid, int64_t p) {
     if (!(port->queue > 0.0 || load > left || (0.0 <= before && before < load))) continue;
     for (int64_t m = port->first; m != NONE; m = fluid->hops[m].after) {
       if (fluid->settings.traced)
-        have_moved(fluid, fluid->subflow_of[m]);
+        leaves_otherwise(fluid, m);
       else
         change_conn(fluid, fluid->hops[m].conn);
     }

@@ -5,7 +5,10 @@
  */
 #include "kernel.h"
 
-enum { GO_ROUND = -1 }; /* there is more to do */
+enum {
+  GO_ROUND = -1, /* there is more to do */
+  ROWS_AT_ONCE = 64, /* of a batch */
+};
 
 /* -- flows begin and end ------------------------------------------------------------------------------------------- */
 
@@ -155,6 +158,29 @@ static void look_at_end(struct core *core, struct congestion_state *fluid, int64
   look_after(fluid, p);
 }
 
+/* The connection whose round ends by an event that is `ahead` in the instant; NULL: there is none. */
+static inline const struct connection *round_ahead(const struct core *core, const struct congestion_state *fluid,
+                                                   int64_t ahead) {
+  int64_t at = core->state.cursor + ahead;
+  if (at >= core->state.instant_size) return NULL;
+  const struct event *event = &core->calendar->events[fluid->instant[at]];
+  return event->hop == ROUND_ENDS ? &fluid->conns[event->row] : NULL;
+}
+
+/* Have connections whose rounds end soon in this instant, and their paths, come from memory while others are looked at:
+ * where there are tens of thousands, nearly nothing of them is in a cache, and a round would wait for one after another.
+ */
+FETCHES void fetch_rounds(const struct core *core, const struct congestion_state *fluid) {
+  const struct connection *far = round_ahead(core, fluid, 9), *near = round_ahead(core, fluid, 6),
+                          *next = round_ahead(core, fluid, 3);
+  if (far != NULL) {
+    const char *begin = (const char *)far;
+    for (size_t k = 0; k < sizeof *far; k += 64) __builtin_prefetch(begin + k);
+  }
+  if (near != NULL && near->subflow != NONE) __builtin_prefetch(&fluid->subflows[near->subflow]);
+  if (next != NULL && next->subflow != NONE) fetch_hops(fluid, &fluid->subflows[next->subflow], 0);
+}
+
 /* The next event of the instant. One whose connection or port expects another time by now is stale. */
 static void serve_event(struct core *core, struct congestion_state *fluid) {
   struct core_state *state = &core->state;
@@ -170,6 +196,7 @@ static void serve_event(struct core *core, struct congestion_state *fluid) {
       start_flow(core, fluid, e);
       break;
     case ROUND_ENDS:
+      fetch_rounds(core, fluid);
       if (fluid->conns[e.row].due != now) break;
       fluid->conns[e.row].due = NONE;
       /* Over a dead link nothing comes back that its control could be told. */
@@ -235,9 +262,9 @@ static void take_events(struct core *core, struct congestion_state *fluid) {
 static bool is_amount(double value) { return isfinite(value) && value >= 0.0; }
 
 /* Whether what a compiled control wrote are numbers: somebody's plug-in may write anything. */
-static bool are_answers_numbers(const struct congestion_state *fluid) {
+static bool are_answers_numbers(const struct congestion_state *fluid, int64_t first, int64_t count) {
   const struct congestion_settings *settings = &fluid->settings;
-  for (int64_t n = 0; n < fluid->counts.num_waiting; n++) {
+  for (int64_t n = first; n < first + count; n++) {
     const struct control_row *row = &fluid->rows[n];
     if (!is_amount(settings->gives_rate ? row->rate : row->window) || !is_amount(row->wait)) return false;
     for (int64_t k = 0; k < settings->num_states; k++)
@@ -246,26 +273,62 @@ static bool are_answers_numbers(const struct congestion_state *fluid) {
   return true;
 }
 
-/* Ask the control about the rows that wait: GO_ROUND, or ASK_CONTROL where Python has it, and comes back with its
- * answers. */
-static int64_t ask_control(struct congestion_state *fluid) {
+/* Ask a compiled control about rows of a batch, until all their rounds are told: GO_ROUND, or WRONG_ANSWER. */
+static int64_t ask_compiled(struct congestion_state *fluid, int64_t first, int64_t count, int64_t now) {
+  control_kernel ask = (control_kernel)(intptr_t)fluid->counts.kernel;
+  while (count > 0) {
+    ask(count, fluid->rows + first, fluid->telemetry, fluid->state, fluid->parameters);
+    if (!are_answers_numbers(fluid, first, count)) {
+      fluid->counts.num_waiting = first + count; /* for Python to find which */
+      return WRONG_ANSWER;
+    }
+    count = show_next_rounds(fluid, first, count, now);
+  }
+  return GO_ROUND;
+}
+
+/* A batch is answered: the instant goes on. */
+static void end_control_batch(struct congestion_state *fluid) {
+  fluid->counts.batch_size = 0;
+  fluid->counts.num_sights = 0;
+  fluid->counts.open = 1;
+}
+
+/* Ask the control about a batch: GO_ROUND, or ASK_CONTROL where Python has it, and comes back with its answers. */
+static int64_t ask_control(struct congestion_state *fluid, int64_t now) {
   struct congestion_counts *counts = &fluid->counts;
-  if (counts->kernel == 0) return ASK_CONTROL;
-  ((control_kernel)(intptr_t)counts->kernel)(counts->num_waiting, fluid->rows, fluid->telemetry, fluid->state,
-                                             fluid->parameters);
-  return are_answers_numbers(fluid) ? GO_ROUND : WRONG_ANSWER;
+  if (counts->kernel == 0) {
+    fill_batch(fluid, 0, counts->batch_size, now);
+    counts->num_waiting = counts->batch_size;
+    return ASK_CONTROL;
+  }
+  /* By so few that they stay in the cache, from the first of their rounds to the last. */
+  for (int64_t first = 0; first < counts->batch_size; first += ROWS_AT_ONCE) {
+    int64_t count = least(ROWS_AT_ONCE, counts->batch_size - first);
+    fill_batch(fluid, first, count, now);
+    if (ask_compiled(fluid, first, count, now) != GO_ROUND) return WRONG_ANSWER;
+    take_answers(fluid, first, count, now);
+  }
+  end_control_batch(fluid);
+  return GO_ROUND;
+}
+
+/* Take what Python has answered: GO_ROUND, or ASK_CONTROL where some rows have further rounds to tell. */
+static int64_t take_from_python(struct congestion_state *fluid, int64_t now) {
+  struct congestion_counts *counts = &fluid->counts;
+  counts->num_waiting = show_next_rounds(fluid, 0, counts->num_waiting, now);
+  if (counts->num_waiting > 0) return ASK_CONTROL;
+  take_answers(fluid, 0, counts->batch_size, now);
+  end_control_batch(fluid);
+  return GO_ROUND;
 }
 
 /* One thing of the instant that is left to do: GO_ROUND, where nothing is DONE, else why the loop stops. Controls are
- * asked when all rounds have ended, with one call for all. */
+ * asked when all rounds have ended, about all of them. */
 static int64_t go_on_with_instant(struct core *core, struct congestion_state *fluid) {
   struct congestion_counts *counts = &fluid->counts;
-  if (counts->num_waiting > 0) {
-    counts->num_waiting = fluid->settings.tolerance > 0.0 ? show_next_rounds(fluid, core->state.instant) : 0;
-    if (counts->num_waiting > 0) return ask_control(fluid);
-    take_answers(fluid, core->state.instant);
-    counts->open = 1;
-  } else if (counts->begin != 0) {
+  if (counts->num_waiting > 0) return take_from_python(fluid, core->state.instant);
+  if (counts->begin != 0) {
     int64_t c = counts->begin - 1;
     counts->begin = 0;
     begin_flow(core, fluid, c);
@@ -273,9 +336,7 @@ static int64_t go_on_with_instant(struct core *core, struct congestion_state *fl
     serve_event(core, fluid);
   } else {
     if (counts->batch_size == 0) return DONE;
-    fill_batch(fluid, core->state.instant);
-    counts->num_waiting = counts->batch_size;
-    return ask_control(fluid);
+    return ask_control(fluid, core->state.instant);
   }
   return GO_ROUND;
 }

@@ -104,6 +104,7 @@ static void change_link(struct core *core, struct congestion_state *fluid, int64
   for (int64_t p = link; p < end; p += links) {
     if (rate_bps == 0) let_queue_pass(core, fluid, p, now);
     /* What came to a dead link is gone of its input shares, too. */
+    catch_up(core, fluid, p, now);
     settle_inputs(fluid, p, now);
     tell_port(fluid, p);
     for (int64_t m = fluid->ports[p].first; m != NONE; m = fluid->hops[m].after)

@@ -62,6 +62,7 @@ static void expect_crossing(struct core *core, struct congestion_state *fluid, i
   struct port *port = &fluid->ports[p];
   double rate = port->paused == 0 ? left_for(fluid, p) : 0.0;
   settle_queues(core, fluid, port->link, now);
+  catch_up(core, fluid, p, now);
   double soonest = fluid->settings.lossless ? port_crossing(fluid, p, rate, now) : FAR_PS;
   int64_t at = NEVER;
   /* A nanosecond later at least: rounding may leave it just short of the threshold, again and again. */
@@ -154,6 +155,7 @@ static void at_threshold(struct core *core, struct congestion_state *fluid, int6
   struct port *port = &fluid->ports[p];
   const struct port_link *link = &fluid->links[port->link];
   settle_queues(core, fluid, port->link, now);
+  catch_up(core, fluid, p, now);
   touch_port(fluid, p);
   double pause = link->pause * (1.0 - NEAR), resume = link->resume * (1.0 + NEAR);
   if (port->stops == 0 && port->queue < pause) return;

@@ -380,10 +380,13 @@ static void tell_marks(struct control_row *row, struct connection *one, struct m
 }
 
 /* Bits per second that come to a connection's receiver now, out of queues as well. */
-static double comes(const struct congestion_state *fluid, int64_t c) {
+static double comes(struct core *core, struct congestion_state *fluid, int64_t c, int64_t now) {
   double rate = 0.0;
-  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next)
-    rate += (double)leaves_with(fluid, fluid->subflows[s].hop + fluid->subflows[s].hops - 1, ROUND_DUST);
+  for (int64_t s = fluid->conns[c].subflow; s != NONE; s = fluid->subflows[s].next) {
+    int64_t last = fluid->subflows[s].hop + fluid->subflows[s].hops - 1;
+    catch_up(core, fluid, fluid->hops[last].port, now);
+    rate += (double)leaves_with(fluid, last, ROUND_DUST);
+  }
   return rate;
 }
 
@@ -402,7 +405,7 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
   row->rtt = one->seen_rtt;
   row->acked = sent;
   row->delivered = sent;
-  if (one->wait > 0.0 && settings->traced) row->delivered = comes(fluid, c) * BYTES_PER_BPS_PS * span;
+  if (one->wait > 0.0 && settings->traced) row->delivered = comes(core, fluid, c, now) * BYTES_PER_BPS_PS * span;
   /* A loss may have ended the round early. */
   row->flight = sent + most_of(0.0, 1.0 - span / one->seen_rtt) * one->before_sent;
   one->before_sent = sent;
@@ -419,11 +422,12 @@ static void end_round(struct core *core, struct congestion_state *fluid, int64_t
 
 /* -- asking, and what was answered --------------------------------------------------------------------------------- */
 
-/* Fill in what only the whole batch says, and remember what growth and rest are measured against. */
-static void fill_batch(struct congestion_state *fluid, int64_t now) {
+/* Fill in what rows of a batch say that is known when all rounds of the instant have ended, and remember what growth and
+ * rest are measured against. */
+static void fill_batch(struct congestion_state *fluid, int64_t first, int64_t count, int64_t now) {
   const struct congestion_settings *settings = &fluid->settings;
-  RESERVE(fluid, before, fluid->counts.batch_size);
-  for (int64_t n = 0; n < fluid->counts.batch_size; n++) {
+  RESERVE(fluid, before, first + count);
+  for (int64_t n = first; n < first + count; n++) {
     struct control_row *row = &fluid->rows[n];
     const struct connection *one = &fluid->conns[row->conn];
     row->coflow_sent = 0.0;
@@ -485,12 +489,11 @@ static bool answered_as_before(const struct congestion_state *fluid, int64_t n) 
   return true;
 }
 
-/* Take what the control said, and open the next round of who has something to send. */
-static void take_answers(struct congestion_state *fluid, int64_t now) {
-  struct congestion_counts *counts = &fluid->counts;
+/* Take what the control said about rows of a batch, and open the next round of who has something to send. */
+static void take_answers(struct congestion_state *fluid, int64_t first, int64_t count, int64_t now) {
   const struct congestion_settings *settings = &fluid->settings;
   bool pauses = settings->balanced && fluid->balance->counts.least_pause < NEVER;
-  for (int64_t n = 0; n < counts->batch_size; n++) {
+  for (int64_t n = first; n < first + count; n++) {
     struct control_row *row = &fluid->rows[n];
     int64_t c = row->conn;
     struct connection *one = &fluid->conns[c];
@@ -511,6 +514,4 @@ static void take_answers(struct congestion_state *fluid, int64_t now) {
       fall_silent(fluid, c, now);
     note_updated(fluid, c);
   }
-  counts->batch_size = 0;
-  counts->num_sights = 0;
 }

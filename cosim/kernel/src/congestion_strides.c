@@ -10,7 +10,7 @@
  */
 #include "kernel.h"
 
-#define LONGEST 8.0        /* a round lasts at most for so many tolerances of what its message takes */
+#define LONGEST 16.0       /* a round lasts at most for so many tolerances of what its message takes */
 #define LEAST_CHANGE 0.125 /* of a rate that is taken, in tolerances */
 enum { MOST_ROUNDS = 1024 };
 
@@ -77,11 +77,12 @@ static void show_next_round(struct congestion_state *fluid, struct control_row *
   if (fluid->settings.wants_telemetry) tell_later(fluid, row, left + 1.0);
 }
 
-/* Rows about which the control is to be asked again come first in the batch, and show the next of their rounds; returns
- * how many there are. */
-static int64_t show_next_rounds(struct congestion_state *fluid, int64_t now) {
-  int64_t count = fluid->counts.num_waiting;
-  for (int64_t n = 0; n < count;) {
+/* Of `count` rows of a batch from `first` on, those about which the control is to be asked again come first, and show the
+ * next of their rounds; returns how many there are. */
+static int64_t show_next_rounds(struct congestion_state *fluid, int64_t first, int64_t count, int64_t now) {
+  if (fluid->settings.tolerance == 0.0) return 0;
+  int64_t end = first + count;
+  for (int64_t n = first; n < end;) {
     struct control_row *row = &fluid->rows[n];
     struct answer_before *before = &fluid->before[n];
     double answer = answer_of(fluid, row);
@@ -90,15 +91,15 @@ static int64_t show_next_rounds(struct congestion_state *fluid, int64_t now) {
       n++;
       continue;
     }
-    count--;
+    end--;
     struct control_row done = *row;
     struct answer_before its = *before;
-    *row = fluid->rows[count];
-    *before = fluid->before[count];
-    fluid->rows[count] = done;
-    fluid->before[count] = its;
+    *row = fluid->rows[end];
+    *before = fluid->before[end];
+    fluid->rows[end] = done;
+    fluid->before[end] = its;
   }
-  return count;
+  return end - first;
 }
 
 /* Whether a connection takes twice as many rounds at once from now on, as many, or one. */

@@ -66,7 +66,7 @@ static inline int64_t weight_of(const struct fluid *fluid, int64_t m, const stru
 }
 
 /* Have a membership's flow come from memory while others are looked at. */
-static inline void fetch_flow(const struct fluid *fluid, int64_t m) {
+FETCHES void fetch_flow(const struct fluid *fluid, int64_t m) {
   if (m != NONE) __builtin_prefetch(&fluid->flows[fluid->members[m].flow]);
 }
 

@@ -27,6 +27,10 @@
 #define EXPORT __attribute__((visibility("default")))
 #define LOOP EXPORT /* a network's loop or a control: Python takes its address, and calls it by run_network and others */
 
+/* Of a function that only fetches: gcc finds that it has no effect, and leaves its calls out, where it isn't inlined before
+ * it looks. */
+#define FETCHES static inline __attribute__((always_inline))
+
 #define NEVER (((int64_t)1 << 62) - 1) /* ps; beyond it, sums would leave 64 bits */
 #define PS_PER_NS 1000
 #define MOST_NS ((double)(NEVER / PS_PER_NS - 1))
@@ -915,7 +919,8 @@ struct subflow {
   double base; /* a round trip without queues, ps */
   int64_t latency; /* of all its links, ps */
   int64_t store; /* a packet's time on all links but the first, ps */
-  int32_t attached; /* it is on the ports of its path: as long as what was sent that way is on the way */
+  int16_t attached; /* it is on the ports of its path: as long as what was sent that way is on the way */
+  int16_t from; /* its loads are brought to its ports from this one on, while it moves */
   int32_t listed; /* it is among its connection's subflows; 2: and had a part until this instant */
 };
 
@@ -991,6 +996,7 @@ struct port_link {
   int64_t asked; /* where its receiver grants credit: what those ask for who aren't held back elsewhere */
   int64_t taken; /* and what those take who are, bits/s */
   int64_t told; /* the level of its own connections when all of them were told */
+  int64_t given; /* what they may send at the level, bits/s */
   int64_t loop; /* bits/s that a class's credit lets through, where the other end grants some; else NEVER */
 };
 

@@ -61,7 +61,7 @@ static inline void change_use(struct core *core, struct fluid *fluid, int64_t nu
 }
 
 /* Have what comes soon among the flows found come from memory. */
-static inline void fetch_found(const struct fluid *fluid, int64_t k) {
+FETCHES void fetch_found(const struct fluid *fluid, int64_t k) {
   if (k + 8 >= fluid->counts.num_found) return;
   int64_t f = fluid->found[k + 4];
   __builtin_prefetch(&fluid->flows[fluid->found[k + 8]]);

@@ -17,6 +17,7 @@ from cosim.network.congestion.controls.swift import Swift
 from cosim.network.congestion.controls.timely import Timely
 from cosim.network.congestion.fabric import PortSettings
 from cosim.network.congestion.network import CongestionNetwork
+from cosim.results.too_fast import too_fast
 from cosim.topology.graph import Topology
 from cosim.units import PS_PER_US
 from tests.lab.benchmarks.many_flows import network_of, once
@@ -117,3 +118,31 @@ def test_exact_is_what_holds_without_the_setting() -> None:
 def test_what_is_no_accuracy_is_refused(given: str) -> None:
     with pytest.raises(CosimError, match="accuracy"):
         cosim.run(SCENARIO.replace("ACCURACY", f", accuracy: {given}"))
+
+
+INCAST = """
+topology: {kind: switch, endpoints: 17, rate: 100Gbps, latency: 1us}
+network: {model: congestion, control: CONTROL, accuracy: ACCURACY, buffer: 2MB, pfc_threshold: 60kB}
+jobs: [{workload: {kind: periodic, compute: 0ns, size: 4MB, communication: incast, ranks: 17}}]
+"""
+
+
+def both(text: str) -> list[Any]:
+    """Runs with each round by itself, and with several at once."""
+    return [cosim.run(text.replace("ACCURACY", accuracy), messages=True) for accuracy in ("exact", "1%")]
+
+
+@pytest.mark.parametrize("control", ["hpcc", "{kind: fixed, bdp: 20}"])
+def test_an_incast_pauses_as_with_each_round_by_itself(control: str) -> None:
+    exact, coarse = both(INCAST.replace("CONTROL", control))
+    pauses = [run.records.links.extra["pause_ps"].sum() for run in (exact, coarse)]
+    assert 0 < pauses[0] == pytest.approx(pauses[1], rel=0.01)
+    assert abs(coarse.records.end_ps / exact.records.end_ps - 1) < 0.01
+    assert abs(coarse.summary.fct.mean_ps / exact.summary.fct.mean_ps - 1) < 0.01
+
+
+@pytest.mark.parametrize("balancer", ["spray", "adaptive", "{kind: flowlet, gap: 5us}"])
+def test_no_link_is_too_fast_where_messages_change_their_paths(balancer: str) -> None:
+    exact, coarse = both(SCENARIO.replace("ACCURACY", f", balancer: {balancer}, accuracy: ACCURACY"))
+    assert too_fast(coarse.records) == []
+    assert abs(coarse.summary.fct.mean_ps / exact.summary.fct.mean_ps - 1) < 0.01
