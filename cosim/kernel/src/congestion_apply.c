@@ -190,7 +190,7 @@ static int64_t fair_level(const struct congestion_state *fluid, int64_t p, doubl
 }
 
 /* What those are given that begin at a port. */
-static int64_t given_at(const struct congestion_state *fluid, int64_t p) {
+static int64_t given_by_port(const struct congestion_state *fluid, int64_t p) {
   const struct subflow_hop *hops = fluid->hops;
   int64_t given = 0, level = fluid->ports[p].level;
   for (int64_t m = fluid->ports[p].first; m != NONE; m = hops[m].after) {
@@ -255,7 +255,7 @@ static void share_own_port(struct congestion_state *fluid, int64_t number, int64
     bool later = hear_later(fluid, port, level);
     int64_t above = least(level, port->level);
     port->level = level;
-    if (fluid->settings.tolerance > 0.0) link->given = given_at(fluid, p);
+    if (fluid->settings.tolerance > 0.0) link->given = given_by_port(fluid, p);
     if (later) continue;
     link->told = level;
     change_own(fluid, p, above, now);
