@@ -74,6 +74,7 @@ class ProfileRequest:
     environment: tuple[tuple[str, str], ...] = ()
     note_reads: bool = False
     parallelism: str = ""
+    every_layer: bool = False
 
     def by_itself(self) -> ProfileRequest | None:
         """The same without what was said of what no profile can know; None: nothing was."""
@@ -115,8 +116,17 @@ def profile(
         A script that fails or never steps an optimizer: its own frames, and a hint.
     """
     check(request)
+    try:
+        with tempfile.TemporaryDirectory(prefix="cosim-profile-") as folder:
+            return _profile(request, Path(folder), say)
+    except _UnlikeLayersError as why:
+        say(f"every layer is recorded now: {why}")
     with tempfile.TemporaryDirectory(prefix="cosim-profile-") as folder:
-        return _profile(request, Path(folder), say)
+        return _profile(replace(request, every_layer=True), Path(folder), say)
+
+
+class _UnlikeLayersError(Exception):
+    """What was copied for layers alike (:mod:`cosim.profiler.inside.layers`) can't be kept; why."""
 
 
 def check(request: ProfileRequest) -> None:
@@ -172,6 +182,9 @@ def _profile(
             workers.stop()
             raise
         found = [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
+        for answer in found:
+            if answer.get("unlike"):
+                raise _UnlikeLayersError(answer["unlike"])
         for rank, answer in zip(ranks, found, strict=True):
             if rank not in spare:
                 _refuse_failure(request, rank, answer)

@@ -114,6 +114,8 @@ class DispatchRecorder(TorchDispatchMode):
         self.host_copies = 0
         self.unknown: Counter[str] = Counter()
         self.unordered = 0
+        self.noted = 0
+        """Events and waits that CUDA was called for since the start."""
         self.groups: Any = None
         self.passing: dict[str, int] = {}
         """What was assumed, and how many operations there were when it was last."""
@@ -213,7 +215,25 @@ class DispatchRecorder(TorchDispatchMode):
         self._carried.add(func)
         return out
 
-    # What other parts of the profiler tell it.
+    # What other parts of the profiler tell it, and ask.
+
+    def is_recording(self) -> bool:
+        """What is issued is an iteration's: no graph's, no answer's, and not aside."""
+        return self.capture is None and self._aside is None and not self.stage
+
+    def take_notes(self) -> None:
+        """Take in what CUDA was called for so far."""
+        with self._lock:
+            self._take_notes()
+
+    def begin_copy(self) -> None:
+        """What comes now is added to ``operations`` and ``ordering`` by others."""
+        self.take_notes()
+        self._phase()
+
+    def writer(self, tensor: torch.Tensor) -> int | None:
+        """The operation that wrote a tensor last, in this iteration."""
+        return self._writer(tensor)
 
     @property
     def stream(self) -> str:
@@ -465,6 +485,7 @@ class DispatchRecorder(TorchDispatchMode):
         # What CUDA was called for since: events and waits, in the order of the calls, before what is issued
         # now.
         for kind, event, stream in self.shim.notes():
+            self.noted += 1
             name = MAIN_STREAM if stream == 0 else f"{MAIN_STREAM} {stream}"
             if kind == _RECORD:
                 self.ordering.record(event, name)
