@@ -48,7 +48,9 @@ def view(mode: FakeTensorMode, func: Any, args: Any, kwargs: Any) -> Any:
     return [_wrapped(mode, each, base.fake_device) for each in found]
 
 
-def empty(mode: FakeTensorMode, shape: Any, strides: Any, dtype: torch.dtype, device: torch.device) -> FakeTensor:
+def empty(
+    mode: FakeTensorMode, shape: Any, strides: Any, dtype: torch.dtype, device: torch.device
+) -> FakeTensor:
     """A tensor that nobody has written, without any dispatch."""
     with _C._DisableTorchDispatch():
         bare = torch.empty_strided(shape, strides, dtype=dtype, device="meta")

@@ -121,7 +121,11 @@ class _Window:
         """Whether it can be issued again."""
         recorder, begin = self.recorder, self.begin
         self.unknown = recorder.unknown - self.unknown_before
-        if self._state() != self.state or recorder.ordering is not self.ordering or recorder.stream != self.stream:
+        if (
+            self._state() != self.state
+            or recorder.ordering is not self.ordering
+            or recorder.stream != self.stream
+        ):
             return False
         last, waits, host = self.before
         frontier = {last.get(self.stream, -1), *waits.get(self.stream, ())}
@@ -154,7 +158,8 @@ class _Window:
     def equals(self, other: _Window) -> bool:
         """The same operations after the same ones."""
         mine, theirs = (
-            (w.closed, w.stream, w.rows, w.waits, w.called, w.without_gradients, w.unknown) for w in (self, other)
+            (w.closed, w.stream, w.rows, w.waits, w.called, w.without_gradients, w.unknown)
+            for w in (self, other)
         )
         return mine == theirs
 
@@ -260,7 +265,8 @@ class _Run:
             return False
         assert self.backward is not None and other.backward is not None
         mine, theirs = (
-            (r.structure, r.outputs, r.output_gradients, r.input_gradients, r.gradients) for r in (self, other)
+            (r.structure, r.outputs, r.output_gradients, r.input_gradients, r.gradients)
+            for r in (self, other)
         )
         return self.forward.equals(other.forward) and self.backward.equals(other.backward) and mine == theirs
 
@@ -348,7 +354,7 @@ class _Copied:
         self.row.copies_back += 1
         # Before the first backward of a run is over, gradients are taken to look as what they are of: that
         # iteration is not kept.
-        like = template or owner.latest.get(self.row.key)
+        like = template or owner.complete(self.row.key)
         begin = None
         if template is not None and template.backward is not None:
             if [None if g is None else _looks(g) for g in gradients] != template.output_gradients:
@@ -375,14 +381,13 @@ class LayerCopies:
         self.unlike = ""
         """Why what was copied can't be kept."""
         self.copied = 0
-        self.latest: dict[Any, _Run] = {}
         self._layers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._plain: dict[type, Any] = {}
         self._kinds: list[_Description] = []
         self._signatures: list[Any] = []
         self._kind_of: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._rows: dict[Any, list[_Row]] = {}
-        self._before: dict[Any, _Run] = {}
+        self._before: dict[Any, list[_Run]] = {}
         self._unfit: set[Any] = set()
         self._at = 0
         self._inside = False
@@ -431,6 +436,11 @@ class LayerCopies:
         if not self.unlike and self._at == self.wanted:
             self._settle()
         return self.unlike
+
+    def complete(self, key: Any) -> _Run | None:
+        """The latest run of a layer whose backward is known."""
+        runs = [*self._before.get(key, ()), *(run for row in self._rows.get(key, ()) for run in row.runs)]
+        return next((run for run in reversed(runs) if run.complete), None)
 
     # Inside.
 
@@ -519,7 +529,8 @@ class LayerCopies:
         if known != row.known:
             self._refuse(row)
         return tree_unflatten(
-            [next(left) if isinstance(t, torch.Tensor) and t.requires_grad else t for t in results], run.structure
+            [next(left) if isinstance(t, torch.Tensor) and t.requires_grad else t for t in results],
+            run.structure,
         )
 
     def _can_copy(self, row: _Row, leaves: list[Any]) -> bool:
@@ -528,15 +539,13 @@ class LayerCopies:
         if row.copies:
             return True
         second, third = row.runs[1:]
-        for run in row.runs[1:]:
-            if run.complete:
-                self.latest[row.key] = run
         alike = second.forward.equals(third.forward) and second.outputs == third.outputs
         if not alike:
             self._refuse(row)
             return False
         if self._at == self.wanted:
-            template = self._before.get((row.key, row.number))
+            before = self._before.get(row.key, [])
+            template = before[row.number] if row.number < len(before) else None
             if template is None or not template.forward.equals(second.forward):
                 self._unfit.add(row.key)
                 return False
@@ -550,31 +559,30 @@ class LayerCopies:
 
     def _settle(self) -> None:
         """An iteration has ended: what it shows of backward passes."""
-        self._before.clear()
-        for rows in self._rows.values():
-            for row in rows:
-                self._close(row)
+        self._before = {
+            key: [run for run in map(self._close, rows) if run] for key, rows in self._rows.items()
+        }
         self._rows.clear()
         self._at = self.iteration()
         self._kind_of.clear()
 
-    def _close(self, row: _Row) -> None:
+    def _close(self, row: _Row) -> _Run | None:
+        """What stands for a row's layers; None if nothing does, or it had no backward."""
         if len(row.runs) < _RUN:
-            return
+            return None
         _, second, third = row.runs
+        windows = [w for run in row.runs for w in (run.forward, run.backward) if w is not None]
+        forward_only = not row.copies_back and len(windows) == _RUN and row.template is None
         alike = second.equals(third) and (row.template is None or second.equals(row.template))
-        runs = [window for run in row.runs for window in (run.forward, run.backward) if window is not None]
-        if alike and row.copies_back == row.copies:
-            assert second.backward is not None
-            self._before[row.key, row.number] = second
-            self.latest[row.key] = second
+        if forward_only or (alike and row.copies_back == row.copies):
             for window in (second.forward, second.backward):
-                for name, times in window.unknown.items():
+                for name, times in () if window is None else window.unknown.items():
                     self.recorder.unknown[name] += times * row.copies
-            return
+            return None if forward_only else second
         self._unfit.add(row.key)
-        if row.copies and (row.template is not None or any(window.unknown for window in runs)):
+        if row.copies and (row.template is not None or any(window.unknown for window in windows)):
             self.unlike = self.unlike or _DIFFER
+        return None
 
     def _kind(self, module: nn.Module) -> int | None:
         """Which kind of layer it is; None: one whose settings can't be compared."""
