@@ -182,9 +182,11 @@ def _profile(
             workers.stop()
             raise
         found = [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
-        for answer in found:
+        for rank, answer in zip(ranks, found, strict=True):
             if answer.get("unlike"):
                 raise _UnlikeLayersError(answer["unlike"])
+            if answer.get("copied"):
+                say(f"rank {rank}: {answer['copied']:,} calls of layers are copies of others alike")
         for rank, answer in zip(ranks, found, strict=True):
             if rank not in spare:
                 _refuse_failure(request, rank, answer)

@@ -4,12 +4,12 @@ Entries of lists, dictionaries and sequences of modules are alike if classes, se
 they are called with are. Copied is what a layer's ``forward`` issues, and what its backward does between its
 outputs' gradients and its inputs'. All that is around it runs for each layer: hooks of FSDP and of tensor
 parallelism on it, gathers and reductions of its parameters, the optimizer. The iteration before the wanted
-one shows a layer's backward; in the wanted one the second and third layer of each row must issue the same, and
-what was copied, or the script is profiled again, every layer recorded.
+one shows a layer's backward. In the wanted one the second and third layer of each row must do the same, and
+what was copied; else the script is profiled again, every layer recorded.
 
 Nothing is copied where something may depend on which layer it is: DDP's buckets and hooks on gradients,
-graphs that are compiled, events, copies to the host, expert routing, random numbers of Python, attributes that
-change.
+graphs that are compiled, events, copies to the host, expert routing, random numbers of the host, attributes
+that change.
 """
 
 from __future__ import annotations
@@ -85,6 +85,28 @@ def _made(mode: FakeTensorMode, looks: _Looks) -> torch.Tensor:
 def _here(tensor: torch.Tensor) -> torch.Tensor:
     """A rank's own part."""
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+
+
+def _store(tensor: Any) -> int:
+    """Whose memory a gradient has; 0 for none."""
+    return 0 if tensor is None else int(memory_of(_here(tensor))._cdata)
+
+
+def _tell_if_shared(layer: _Run | _Copied, inputs: list[torch.Tensor]) -> None:
+    """Tell a layer whether somebody else's gradients were added to those that it gave its inputs."""
+    handles: dict[int, Any] = {}
+    for place, tensor in enumerate(inputs):
+        node, output = tensor.grad_fn, tensor.output_nr
+
+        def look(
+            given: Any, place: int = place, output: int | None = None if node is None else output
+        ) -> None:
+            handles.pop(place).remove()  # the tensor may be given again
+            gradient = given if output is None else given[output]
+            if not layer.given_back or layer.given_back[place] != _store(gradient):
+                layer.meets_others()
+
+        handles[place] = tensor.register_hook(look) if node is None else node.register_prehook(look)
 
 
 def _is_known(tensor: Any) -> bool:
@@ -182,9 +204,9 @@ class _Window:
 
 def _draws() -> tuple[Any, ...]:
     """Where the generators of NumPy and of torch are."""
-    _, keys, place, *_ = np.random.get_state()  # noqa: NPY002
+    drawn: Any = np.random.get_state()  # noqa: NPY002
     with no_dispatch():
-        return bytes(keys), place, bytes(torch.default_generator.get_state().numpy())
+        return bytes(drawn[1]), drawn[2], bytes(torch.default_generator.get_state().numpy())
 
 
 @dataclass
@@ -208,12 +230,15 @@ class _Run:
 
     forward: _Window
     parameters: list[torch.Tensor]
+    touched: Callable[[], None]
+    """To be called when the node in front of it has made a difference."""
     backward: _Window | None = None
     structure: Any = None
     outputs: list[_Made | None] = field(default_factory=list)
     output_gradients: list[_Looks | None] = field(default_factory=list)
     input_gradients: list[_Made | None] = field(default_factory=list)
     gradients: list[_Made] = field(default_factory=list)
+    given_back: list[int] = field(default_factory=list)
     fits: bool = True
     complete: bool = False
 
@@ -234,6 +259,11 @@ class _Run:
             stores.add(store)
             self.outputs.append(made)
         return leaves
+
+    def meets_others(self) -> None:
+        """Another gradient was added to one of its inputs', which without a node in front happens sooner."""
+        self.fits = self.complete = False
+        self.touched()
 
     def begins_backward(self, recorder: DispatchRecorder, gradients: tuple[Any, ...]) -> None:
         """Gradients of its outputs are there."""
@@ -263,7 +293,8 @@ class _Run:
         """The same done, and the same come of it."""
         if not (self.complete and other.complete):
             return False
-        assert self.backward is not None and other.backward is not None
+        assert self.backward is not None
+        assert other.backward is not None
         mine, theirs = (
             (r.structure, r.outputs, r.output_gradients, r.input_gradients, r.gradients)
             for r in (self, other)
@@ -283,6 +314,7 @@ class _Enter(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         ctx.run.ends_backward(gradients)
+        ctx.run.given_back.extend(map(_store, gradients))
         return (None, *gradients)
 
 
@@ -305,7 +337,7 @@ class _Copy(torch.autograd.Function):
     """A layer that is not run."""
 
     @staticmethod
-    def forward(ctx: Any, copy: _Copied, *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, copy: _Copied, *_: torch.Tensor) -> Any:
         ctx.copy = copy
         ctx.set_materialize_grads(False)
         made = copy.forward()
@@ -314,7 +346,9 @@ class _Copy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        return (None, *ctx.copy.backward(gradients))
+        found = ctx.copy.backward(gradients)
+        ctx.copy.given_back.extend(map(_store, found[: len(ctx.copy.inputs)]))
+        return (None, *found)
 
 
 @dataclass
@@ -327,6 +361,8 @@ class _Row:
     runs: list[_Run] = field(default_factory=list)
     known: list[int] = field(default_factory=list)
     template: _Run | None = None
+    last: tuple[nn.Module, list[_Looks | None]] | None = None
+    """The copied layer whose gradient comes from outside the row, and how that looks."""
     copies: int = 0
     copies_back: int = 0
 
@@ -337,8 +373,14 @@ class _Copied:
 
     owner: LayerCopies
     row: _Row
+    module: nn.Module
     parameters: list[torch.Tensor]
     inputs: list[_Looks | None]
+    given_back: list[int] = field(default_factory=list)
+
+    def meets_others(self) -> None:
+        """Another gradient was added to one of its inputs', which would happen in its midst."""
+        self.owner.stands_apart(self.row, self.module)
 
     def forward(self) -> list[tuple[torch.Tensor, _Made]]:
         """Its outputs."""
@@ -349,28 +391,32 @@ class _Copied:
         return [(made.again(self.owner.recorder, begin), made) for made in like.outputs if made is not None]
 
     def backward(self, gradients: tuple[Any, ...]) -> list[torch.Tensor | None]:
-        """Gradients of its inputs; its parameters get theirs."""
+        """Gradients of its inputs and then of its parameters; None for one that adds to another."""
         owner, template = self.owner, self.row.template
-        self.row.copies_back += 1
         # Before the first backward of a run is over, gradients are taken to look as what they are of: that
         # iteration is not kept.
         like = template or owner.complete(self.row.key)
+        looks = [None if g is None else _looks(g) for g in gradients]
+        if not self.row.copies_back:
+            self.row.last = self.module, looks
+        self.row.copies_back += 1
         begin = None
         if template is not None and template.backward is not None:
-            if [None if g is None else _looks(g) for g in gradients] != template.output_gradients:
-                owner.unlike = _DIFFER
+            if looks != template.output_gradients:
+                owner.stands_apart(self.row, self.module)
             begin = template.backward.again()
         if like is None:
             inputs = [None if looks is None else _Made(looks, 0) for looks in self.inputs]
-            own = [_Made(looks, 0) for looks in map(_looks, self.parameters) if looks is not None]
+            own = [None if looks is None else _Made(looks, 0) for looks in map(_looks, self.parameters)]
         else:
-            inputs, own = like.input_gradients, like.gradients
-        for parameter, made in zip(self.parameters, own, strict=True):
-            if parameter.grad is None:
-                parameter.grad = made.again(owner.recorder, begin)
-            elif begin is not None:
-                owner.recorder.wrote([_here(parameter.grad)], begin + made.place)
-        return [None if made is None else made.again(owner.recorder, begin) for made in inputs]
+            inputs, own = like.input_gradients, [*like.gradients]
+        for place, parameter in enumerate(self.parameters):
+            made = own[place]
+            if parameter.grad is not None and made is not None:
+                if begin is not None:
+                    owner.recorder.wrote([_here(parameter.grad)], begin + made.place)
+                own[place] = None
+        return [None if made is None else made.again(owner.recorder, begin) for made in (*inputs, *own)]
 
 
 class LayerCopies:
@@ -382,13 +428,15 @@ class LayerCopies:
         """Why what was copied can't be kept."""
         self.copied = 0
         self._layers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
-        self._plain: dict[type, Any] = {}
+        self._plain: dict[Any, Any] = {}
         self._kinds: list[_Description] = []
         self._signatures: list[Any] = []
         self._kind_of: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._rows: dict[Any, list[_Row]] = {}
         self._before: dict[Any, list[_Run]] = {}
         self._unfit: set[Any] = set()
+        self._apart: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
+        """Layers whose gradients look otherwise: mostly the last."""
         self._at = 0
         self._inside = False
         self._off = False
@@ -437,6 +485,12 @@ class LayerCopies:
             self._settle()
         return self.unlike
 
+    def stands_apart(self, row: _Row, module: nn.Module) -> None:
+        """A copied layer would have done otherwise: from now on it is run."""
+        self._apart[module] = True
+        if row.template is not None:
+            self.unlike = self.unlike or _DIFFER
+
     def complete(self, key: Any) -> _Run | None:
         """The latest run of a layer whose backward is known."""
         runs = [*self._before.get(key, ()), *(run for row in self._rows.get(key, ()) for run in row.runs)]
@@ -445,7 +499,7 @@ class LayerCopies:
     # Inside.
 
     def _watch(self, container: nn.Module, layer: nn.Module) -> None:
-        cls = type(layer)
+        cls: Any = type(layer)
         if self._off or not any(True for _ in layer.children()):
             return
         self._layers[layer] = id(container)
@@ -473,14 +527,16 @@ class LayerCopies:
         parameters = [p for p in module.parameters() if p.requires_grad]
         like = row.template or row.runs[1]
         self.copied += 1
-        made = iter(_Copy.apply(_Copied(self, row, parameters, [_looks(t) for t in moving]), *moving))
+        copy = _Copied(self, row, module, parameters, [_looks(t) for t in moving])
+        _tell_if_shared(copy, moving)
+        made = iter(_Copy.apply(copy, *moving, *parameters))
         return tree_unflatten([None if each is None else next(made) for each in like.outputs], like.structure)
 
     def _row_of(self, module: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> _Row | None:
         """The row that a layer is part of; None: it is run as it is."""
         container = self._layers.get(module)
         asked = torch.is_grad_enabled() and torch._C._current_graph_task_id() == -1
-        if container is None or not asked or not self.recorder.is_recording():
+        if container is None or module in self._apart or not asked or not self.recorder.is_recording():
             return None
         if self.iteration() != self._at:
             self._settle()
@@ -505,20 +561,24 @@ class LayerCopies:
         parameters = [p for p in module.parameters() if p.requires_grad]
         attributes = list(_attributes(module))
         window = _Window(recorder)
-        run = _Run(window, parameters)
+        run = _Run(window, parameters, lambda: self._touched(row))
+        versions = [leaves[n]._version for n in moving]
         entered = list(leaves)
         for n, tensor in zip(moving, _Enter.apply(run, *(leaves[n] for n in moving)), strict=True):
             entered[n] = tensor
         args, given = tree_unflatten(entered, structure)
+        _tell_if_shared(run, [leaves[n] for n in moving])
         self._inside = True
         try:
             out = plain(module, *args, **given)
         finally:
             self._inside = False
+        if versions != [leaves[n]._version for n in moving]:  # a view that changes has a backward of its own
+            self._touched(row)
         unchanged = attributes == list(_attributes(module))
         results = run.gives(entered, out) if window.close() and unchanged and moving else []
         passed = [t for t in results if isinstance(t, torch.Tensor) and t.requires_grad]
-        if not (run.fits and passed):
+        if not (run.fits and passed) or row.key in self._unfit:
             self._refuse(row)
             return out
         left = iter(_Leave.apply(recorder, run, *passed))
@@ -557,6 +617,12 @@ class LayerCopies:
         if row.copies and row.template is not None:
             self.unlike = self.unlike or _DIFFER
 
+    def _touched(self, row: _Row) -> None:
+        """A layer that was run did otherwise, for the nodes around it."""
+        self._unfit.add(row.key)
+        if self._at == self.wanted:
+            self.unlike = self.unlike or _DIFFER
+
     def _settle(self) -> None:
         """An iteration has ended: what it shows of backward passes."""
         self._before = {
@@ -572,17 +638,22 @@ class LayerCopies:
             return None
         _, second, third = row.runs
         windows = [w for run in row.runs for w in (run.forward, run.backward) if w is not None]
-        forward_only = not row.copies_back and len(windows) == _RUN and row.template is None
-        alike = second.equals(third) and (row.template is None or second.equals(row.template))
-        if forward_only or (alike and row.copies_back == row.copies):
-            for window in (second.forward, second.backward):
-                for name, times in () if window is None else window.unknown.items():
-                    self.recorder.unknown[name] += times * row.copies
-            return None if forward_only else second
-        self._unfit.add(row.key)
-        if row.copies and (row.template is not None or any(window.unknown for window in windows)):
+        alike = second.equals(third) and row.copies_back == row.copies
+        if row.template is not None and not (alike and second.equals(row.template)):
             self.unlike = self.unlike or _DIFFER
-        return None
+            return None
+        if not alike:
+            if second.complete:
+                self._unfit.add(row.key)
+            if row.copies and any(window.unknown for window in windows):  # nobody knows how many
+                self.unlike = self.unlike or _DIFFER
+            return None
+        if row.last is not None and row.last[1] != second.output_gradients:
+            self._apart[row.last[0]] = True
+        for window in windows[2:4]:
+            for name, times in window.unknown.items():
+                self.recorder.unknown[name] += times * row.copies
+        return second
 
     def _kind(self, module: nn.Module) -> int | None:
         """Which kind of layer it is; None: one whose settings can't be compared."""
@@ -606,7 +677,7 @@ def _signature(args: tuple[Any, ...], given: dict[str, Any]) -> Any:
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
             looks = _looks(leaf)
-            if looks is None:
+            if looks is None or isinstance(leaf, nn.Parameter):
                 return None
             found.append((looks, leaf.requires_grad))
         elif isinstance(leaf, _VALUES):
@@ -657,13 +728,16 @@ def _describe(module: nn.Module) -> _Description | None:
     """None where a submodule or parameter has hooks that aren't torch's own."""
     names: list[str] = []
     values: list[Any] = []
+    read: set[str] = set()
 
     def say(name: str, value: Any) -> None:
         names.append(name)
         values.append(value)
 
     for path, part in module.named_modules():
-        say("", (path, type(part), part.training, part.__dict__.get("forward")))
+        cls: Any = type(part)
+        read |= _reads(cls)
+        say("", (path, cls, part.training, part.__dict__.get("forward")))
         for name, tensor in (*part._parameters.items(), *part._buffers.items()):
             if tensor is None:
                 say(name, None)
@@ -682,7 +756,7 @@ def _describe(module: nn.Module) -> _Description | None:
                 if not str(getattr(hook, "__module__", "")).startswith("torch."):
                     return None
                 say("", (hook.__module__, getattr(hook, "__qualname__", "")))
-    return _Description(names, values, frozenset().union(*(_reads(type(m)) for m in module.modules())))
+    return _Description(names, values, frozenset(read))
 
 
 def _place_of_forward(cls: type) -> int:
@@ -721,7 +795,7 @@ def _frozen(value: Any, depth: int) -> Any:
 
 
 @functools.cache
-def _reads(cls: type) -> frozenset[str]:
+def _reads(cls: Any) -> frozenset[str]:
     """Names that methods of a class use; of torch's own classes none matter."""
     found: set[str] = set()
     for base in cls.__mro__:
