@@ -426,6 +426,8 @@ class LayerCopies:
         self.recorder, self.iteration, self.wanted = recorder, iteration, wanted
         self.unlike = ""
         """Why what was copied can't be kept."""
+        self.begun = False
+        """Whether nodes have been put around a layer: of an error they may change the words."""
         self.copied = 0
         self._layers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._plain: dict[Any, Any] = {}
@@ -510,6 +512,8 @@ class LayerCopies:
 
         @functools.wraps(plain)
         def forward(module: nn.Module, *args: Any, **given: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return plain(module, *args, **given)
             return self._forward(plain, module, args, given)
 
         cls.forward = forward
@@ -536,6 +540,7 @@ class LayerCopies:
         """The row that a layer is part of; None: it is run as it is."""
         container = self._layers.get(module)
         asked = torch.is_grad_enabled() and torch._C._current_graph_task_id() == -1
+        asked &= not torch._C._functorch.get_dynamic_layer_stack_depth()
         if container is None or module in self._apart or not asked or not self.recorder.is_recording():
             return None
         if self.iteration() != self._at:
@@ -568,7 +573,7 @@ class LayerCopies:
             entered[n] = tensor
         args, given = tree_unflatten(entered, structure)
         _tell_if_shared(run, [leaves[n] for n in moving])
-        self._inside = True
+        self._inside = self.begun = True
         try:
             out = plain(module, *args, **given)
         finally:

@@ -347,10 +347,9 @@ class ProfilingSession:
     def run_script(self) -> dict[str, Any]:
         """Run the script to the end of the wanted iteration; the answer as plain values."""
         answer = self._run()
-        failed = "error" in answer or answer.get("stopped")
-        if self.copies is not None and self.copies.copied and failed and "unlike" not in answer:
-            return {"unlike": "it fails"}  # maybe because of the copies
-        return answer
+        failed = "error" in answer
+        # Maybe for the copies; the words are the script's own in any case.
+        return {"unlike": "it failed"} if failed and self.copies is not None and self.copies.begun else answer
 
     def _run(self) -> dict[str, Any]:
         order = self.order
