@@ -13,6 +13,7 @@ import torch
 from torch._C import DispatchKey
 from torch._prims.rng_prims import graphsafe_run_with_rng_state, run_dtensor_rng_op
 from torch.distributed.tensor import DTensor
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cosim.profiler.inside import fakes, lines, python_operators, serving_kernels
@@ -50,8 +51,6 @@ _FREE = frozenset(
         "device",
         "_wrap_tensor",
         "record_stream",
-        "_record_function_enter_new",
-        "_record_function_exit",
         "is_pinned",
         "_pin_memory",
         "_has_same_storage_numel",
@@ -163,6 +162,9 @@ class DispatchRecorder(TorchDispatchMode):
             answer = self.groups.intercept(func, args, kwargs)
             if answer is not NotImplemented:
                 return answer
+        if space == "profiler":  # a label: no tensor is in it
+            with no_dispatch():
+                return func(*args, **kwargs)
         traits = self._traits.get(func) or self._read_schema(func)
         if traits.composite and torch.is_inference_mode_enabled():  # else autograd has taken it apart
             with self:
