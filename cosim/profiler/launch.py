@@ -194,7 +194,9 @@ def _profile(
 
     last = request.world_size - 1
     answers[0], *beside = run(0, *([last] if request.verify and last else []), spare=[last] if last else [])
-    beside = [answer for answer in beside if not answer.keys() & {"error", "unlike"}]  # others may leave what it lacked
+    beside = [
+        answer for answer in beside if not answer.keys() & {"error", "unlike"}
+    ]  # others may leave what it lacked
     mesh = mesh_of(request.world_size, answers.values())
     along = class_axes(answers.values(), mesh)
     others = [rank for rank in representatives(mesh, along) if rank not in answers]

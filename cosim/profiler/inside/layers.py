@@ -427,7 +427,7 @@ class LayerCopies:
         self.unlike = ""
         """Why what was copied can't be kept."""
         self.begun = False
-        """Whether nodes have been put around a layer: of an error they may change the words."""
+        """Whether a class has another forward by now: a script may fail of it, or in other words."""
         self.copied = 0
         self._layers: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
         self._plain: dict[Any, Any] = {}
@@ -517,6 +517,7 @@ class LayerCopies:
             return self._forward(plain, module, args, given)
 
         cls.forward = forward
+        self.begun = True
 
     def _forward(self, plain: Any, module: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
         row = None if self._inside or self._off else self._row_of(module, args, given)
@@ -573,7 +574,7 @@ class LayerCopies:
             entered[n] = tensor
         args, given = tree_unflatten(entered, structure)
         _tell_if_shared(run, [leaves[n] for n in moving])
-        self._inside = self.begun = True
+        self._inside = True
         try:
             out = plain(module, *args, **given)
         finally:

@@ -2,9 +2,9 @@
 
 ``python -m tests.lab.benchmarks.profile llama405b``: Llama-3-405B (126 layers; plain PyTorch in
 ``tests/profiler/scripts/llama_3d.py``) as rank 0 of each stage of 512 ranks, FSDP2 16 x TP 8 x PP 4;
-``llama70b`` is that of 80 layers. With ``--swept``, layers are predicted from two or three
-of each stage, one more, and (held out) one more: ``time`` before the command tells processor seconds, and the
-files of both ways are the same but for ``made``.
+``llama70b`` is that of 80 layers. With ``--every-layer`` none is a copy of others alike, and the file is the
+same. With ``--swept``, layers are predicted from two or three of each stage, one more, and (held out) one
+more, and the file is the same but for ``made``. ``time`` before the command tells processor seconds.
 """
 
 from __future__ import annotations
