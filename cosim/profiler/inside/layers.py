@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sized
@@ -274,7 +275,7 @@ class _Run:
     def ends_backward(self, gradients: tuple[Any, ...]) -> None:
         """Gradients of its inputs are there, and so must its parameters' be."""
         if not self.fits or self.backward is None or self.complete or not self.backward.close():
-            self.fits = False
+            self.fits = self.complete = False
             return
         own = [None if g is None else self._written(self.backward, g) for g in gradients]
         found = [None if p.grad is None else self._written(self.backward, p.grad) for p in self.parameters]
@@ -802,18 +803,32 @@ def _frozen(value: Any, depth: int) -> Any:
 
 @functools.cache
 def _reads(cls: Any) -> frozenset[str]:
-    """Names that methods of a class use; of torch's own classes none matter."""
+    """Names that a class's methods use, and functions beside it, which may be given a layer; of torch's own
+    classes none matter.
+    """
     found: set[str] = set()
     for base in cls.__mro__:
         if base.__module__.startswith("torch."):
             continue
-        for name, value in vars(base).items():
-            method = getattr(value, "fget", None) or getattr(value, "__func__", None) or value
-            while hasattr(method, "__wrapped__"):
-                method = method.__wrapped__
-            if name not in _UNREAD and isinstance(method, FunctionType):
+        beside = vars(sys.modules[base.__module__]) if base.__module__ in sys.modules else {}
+        for name, value in (*vars(base).items(), *beside.items()):
+            method = _function(value)
+            if name not in _UNREAD and method is not None:
                 found.update(_names(method.__code__))
     return frozenset(found)
+
+
+def _function(value: Any) -> FunctionType | None:
+    """What a method, a property or a decorated function is at bottom."""
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, classmethod | staticmethod):
+        value = value.__func__
+    elif isinstance(value, functools.cached_property):
+        value = value.func
+    while isinstance(value, FunctionType | functools._lru_cache_wrapper) and hasattr(value, "__wrapped__"):
+        value = value.__wrapped__
+    return value if isinstance(value, FunctionType) else None
 
 
 def _names(code: CodeType) -> Iterator[str]:
