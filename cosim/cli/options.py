@@ -243,6 +243,9 @@ DraftAcceptance = Annotated[
 ]
 DrawSeed = Annotated[int, typer.Option(metavar="N", help="The seed of drawn lengths and acceptance.")]
 KeepAll = Annotated[bool, typer.Option("--keep-all", help="Keep one operation for each kernel.")]
+EveryLayer = Annotated[
+    bool, typer.Option("--every-layer", help="Record every layer; else those alike are copies of three.")
+]
 Verify = Annotated[
     bool,
     typer.Option(

@@ -103,7 +103,7 @@ def profile(
     session_module = import_module("cosim.profiler.inside.session")  # imports torch, later
     with TemporaryDirectory(prefix="cosim-profile-") as shared:
         session = session_module.ProfilingSession(
-            {**request.as_order(), "rank": rank, "shared": shared, "device": device(gpu)}
+            {**request.as_order(), "every_layer": True, "rank": rank, "shared": shared, "device": device(gpu)}
         )
         try:
             with session.modes():

@@ -49,7 +49,7 @@ class ProfileRequest:
     :mod:`cosim.profiler.distributions`, or files; empty: as the script would go by itself. It runs in
     ``folder`` (empty: this process's), with variables of ``environment`` beside this one's. ``note_reads``:
     which files it reads is told with the cost. ``parallelism``: one of ``PARALLELISMS`` in place of the
-    script's own, empty as it is.
+    script's own, empty as it is. ``every_layer``: none is a copy of another that is alike.
     """
 
     script: str
@@ -74,6 +74,7 @@ class ProfileRequest:
     environment: tuple[tuple[str, str], ...] = ()
     note_reads: bool = False
     parallelism: str = ""
+    every_layer: bool = False
 
     def by_itself(self) -> ProfileRequest | None:
         """The same without what was said of what no profile can know; None: nothing was."""
@@ -115,8 +116,17 @@ def profile(
         A script that fails or never steps an optimizer: its own frames, and a hint.
     """
     check(request)
+    try:
+        with tempfile.TemporaryDirectory(prefix="cosim-profile-") as folder:
+            return _profile(request, Path(folder), say)
+    except _UnlikeLayersError as why:
+        say(f"every layer is recorded now: {why}")
     with tempfile.TemporaryDirectory(prefix="cosim-profile-") as folder:
-        return _profile(request, Path(folder), say)
+        return _profile(replace(request, every_layer=True), Path(folder), say)
+
+
+class _UnlikeLayersError(Exception):
+    """What was copied for layers alike (:mod:`cosim.profiler.inside.layers`) can't be kept; why."""
 
 
 def check(request: ProfileRequest) -> None:
@@ -173,13 +183,20 @@ def _profile(
             raise
         found = [_ended(request, folder, rank, *each) for rank, each in zip(ranks, ended, strict=True)]
         for rank, answer in zip(ranks, found, strict=True):
+            if answer.get("unlike") and rank not in spare:
+                raise _UnlikeLayersError(answer["unlike"])
+            if answer.get("copied"):
+                say(f"rank {rank}: {answer['copied']:,} calls of layers are copies of others alike")
+        for rank, answer in zip(ranks, found, strict=True):
             if rank not in spare:
                 _refuse_failure(request, rank, answer)
         return found
 
     last = request.world_size - 1
     answers[0], *beside = run(0, *([last] if request.verify and last else []), spare=[last] if last else [])
-    beside = [answer for answer in beside if "error" not in answer]  # others may leave what it lacked
+    beside = [
+        answer for answer in beside if not answer.keys() & {"error", "unlike"}
+    ]  # others may leave what it lacked
     mesh = mesh_of(request.world_size, answers.values())
     along = class_axes(answers.values(), mesh)
     others = [rank for rank in representatives(mesh, along) if rank not in answers]

@@ -67,6 +67,10 @@ class Ordering:
             for each in (*self._waits.get(stream, ()), *self._host)
         )
 
+    def frontier(self) -> tuple[dict[str, int], dict[str, set[int]], set[int]]:
+        """The last operation of each stream, what it waits for besides, and what the host has waited for."""
+        return {**self._last}, {stream: {*others} for stream, others in self._waits.items()}, {*self._host}
+
     def wait(self, stream: str, others: Iterable[int]) -> None:
         """A stream goes on when these have ended."""
         self._waits.setdefault(stream, set()).update(others)

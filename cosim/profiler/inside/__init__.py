@@ -41,6 +41,8 @@
                       GPU, without any code
 ``kernels``           what an operator costs: its kind, FLOPs, bytes and the shape of its matrix product,
                       from its arguments
+``layers``            layers that are alike: three of a row are run and recorded, the others are copies of
+                      the second
 ``left_behind``       processes that a script has started and left: they end with its rank
 ``lines``             which line of the user's own code is being carried out: what is said of a script names
                       it

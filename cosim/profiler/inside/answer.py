@@ -44,6 +44,8 @@ def make_answer(session: Any) -> dict[str, Any]:
     wanted = min(session.order["iteration"], len(marks) - 1)
     if not marks:
         return _no_step(recorder)
+    if session.copies is not None and (unlike := session.copies.finish(-1 if request else wanted)):
+        return {"unlike": unlike}
     if session.exchanged is not None and (missing := session.exchanged.missing()):
         return {"error": missing, "traceback": [], "hint": _NOT_WRAPPED}
     begin, end = (marks[wanted - 1] if wanted else 0), marks[wanted]
@@ -80,6 +82,7 @@ def make_answer(session: Any) -> dict[str, Any]:
         "cpu_seconds": time.process_time() - session.begun_cpu,
         "peak_bytes": _peak_bytes(),
         "seen": len(recorder.operations),
+        "copied": 0 if session.copies is None else session.copies.copied,
     }
 
 

@@ -32,8 +32,10 @@ _UNTIMED = ("max_autotune", "coordinate_descent_tuning", "shape_padding", "bench
 class Compiler:
     """Stands for ``torch.compile``; knows what was compiled and why graphs were broken."""
 
-    def __init__(self, recorder: DispatchRecorder, assume: Callable[[str], None]) -> None:
-        self.recorder, self.assume = recorder, assume
+    def __init__(
+        self, recorder: DispatchRecorder, assume: Callable[[str], None], first: Callable[[], None]
+    ) -> None:
+        self.recorder, self.assume, self.first = recorder, assume, first
         self.plain = torch.compile
         self.calls: list[GraphCall] = []
         self.asked = False
@@ -68,6 +70,7 @@ class Compiler:
                 "Either mode or options can be specified, but both can't be specified at the same time."
             )
         self.asked = True
+        self.first()
         with _disable_current_modes():
             self._prepare()
             if backend not in _OWN:

@@ -447,8 +447,7 @@ def _meshes() -> None:
 
     cls = device_mesh.DeviceMesh
     for name in ("__init__", "__getitem__", "_flatten", "_unflatten", "_concatenate", "_get_all_submeshes",
-                 "size", "get_coordinate", "get_group", "get_local_rank", "_split",
-                 "_rearrange"):  # fmt: skip
+                 "_split", "_rearrange"):  # fmt: skip
         method = getattr(cls, name, None)
         if method is not None:
             setattr(cls, name, _outside(method))
@@ -457,6 +456,59 @@ def _meshes() -> None:
     from torch.distributed.tensor._sharding_prop import ShardingPropagator as Shapes
 
     Shapes._propagate_tensor_meta_non_cached = _outside(Shapes._propagate_tensor_meta_non_cached)
+    Shapes.propagate_op_sharding_non_cached = _of_unlike(Shapes.propagate_op_sharding_non_cached)
+
+
+def _of_unlike(propagate: Any) -> Any:
+    """How an operator of lists shards what it gives, asked for one of each kind of its elements: DTensor goes
+    through all, in milliseconds each.
+    """
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec
+    from torch.distributed.tensor._op_schema import OpSchema
+
+    def is_list(value: Any) -> bool:
+        return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], DTensorSpec)
+
+    @functools.wraps(propagate)
+    def call(self: Any, schema: Any) -> Any:
+        given = schema.args_schema
+        length = next((len(each) for each in given if is_list(each)), 0)
+        if length < 2 or not schema.op.name().startswith("aten::_foreach_"):
+            return propagate(self, schema)
+        columns = [
+            k for k, each in enumerate(given) if isinstance(each, list | tuple) and len(each) == length
+        ]
+        kinds: dict[Any, int] = {}
+        try:
+            places = [
+                kinds.setdefault(row, len(kinds)) for row in zip(*(given[k] for k in columns), strict=True)
+            ]
+        except TypeError:  # sizes that are no numbers can't be told apart
+            return propagate(self, schema)
+        rows = list(zip(*kinds, strict=True))
+
+        def one_of_each(k: int, each: Any) -> Any:
+            return type(each)(rows[columns.index(k)]) if k in columns else each
+
+        def all_of(each: Any, k: int | None = None) -> Any:
+            return type(each)(each[place] for place in places) if k is None or k in columns else each
+
+        short = OpSchema(
+            schema.op,
+            tuple(one_of_each(k, each) for k, each in enumerate(given)),
+            schema.kwargs_schema,
+            schema.schema_info,
+        )
+        found = propagate(self, short)
+        wanted = found.redistribute_schema
+        if isinstance(found.output_spec, list | tuple):
+            found.output_spec = all_of(found.output_spec)
+        if wanted is not None:
+            args = tuple(all_of(each, k) for k, each in enumerate(wanted.args_schema))
+            found.redistribute_schema = OpSchema(wanted.op, args, wanted.kwargs_schema, wanted.schema_info)
+        return found
+
+    return call
 
 
 def _outside(method: Any) -> Any:

@@ -48,6 +48,15 @@ def view(mode: FakeTensorMode, func: Any, args: Any, kwargs: Any) -> Any:
     return [_wrapped(mode, each, base.fake_device) for each in found]
 
 
+def empty(
+    mode: FakeTensorMode, shape: Any, strides: Any, dtype: torch.dtype, device: torch.device
+) -> FakeTensor:
+    """A tensor that nobody has written, without any dispatch."""
+    with _C._DisableTorchDispatch():
+        bare = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
+    return _wrapped(mode, bare, device)
+
+
 def joined(mode: FakeTensorMode, parts: Any, *given: Any) -> Any:
     """``cat`` of dense parts; None where it has to go torch's own way."""
     home: Any = parts[0].fake_device if parts and type(parts[0]) is FakeTensor else None

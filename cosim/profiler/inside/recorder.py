@@ -13,6 +13,7 @@ import torch
 from torch._C import DispatchKey
 from torch._prims.rng_prims import graphsafe_run_with_rng_state, run_dtensor_rng_op
 from torch.distributed.tensor import DTensor
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cosim.profiler.inside import fakes, lines, python_operators, serving_kernels
@@ -50,8 +51,6 @@ _FREE = frozenset(
         "device",
         "_wrap_tensor",
         "record_stream",
-        "_record_function_enter_new",
-        "_record_function_exit",
         "is_pinned",
         "_pin_memory",
         "_has_same_storage_numel",
@@ -114,6 +113,8 @@ class DispatchRecorder(TorchDispatchMode):
         self.host_copies = 0
         self.unknown: Counter[str] = Counter()
         self.unordered = 0
+        self.noted = 0
+        """Events and waits that CUDA was called for since the start."""
         self.groups: Any = None
         self.passing: dict[str, int] = {}
         """What was assumed, and how many operations there were when it was last."""
@@ -161,6 +162,9 @@ class DispatchRecorder(TorchDispatchMode):
             answer = self.groups.intercept(func, args, kwargs)
             if answer is not NotImplemented:
                 return answer
+        if space == "profiler":  # a label: no tensor is in it
+            with no_dispatch():
+                return func(*args, **kwargs)
         traits = self._traits.get(func) or self._read_schema(func)
         if traits.composite and torch.is_inference_mode_enabled():  # else autograd has taken it apart
             with self:
@@ -213,7 +217,25 @@ class DispatchRecorder(TorchDispatchMode):
         self._carried.add(func)
         return out
 
-    # What other parts of the profiler tell it.
+    # What other parts of the profiler tell it, and ask.
+
+    def is_recording(self) -> bool:
+        """What is issued is an iteration's: no graph's, no answer's, and not aside."""
+        return self.capture is None and self._aside is None and not self.stage
+
+    def take_notes(self) -> None:
+        """Take in what CUDA was called for so far."""
+        with self._lock:
+            self._take_notes()
+
+    def begin_copy(self) -> None:
+        """What comes now is added to ``operations`` and ``ordering`` by others."""
+        self.take_notes()
+        self._phase()
+
+    def writer(self, tensor: torch.Tensor) -> int | None:
+        """The operation that wrote a tensor last, in this iteration."""
+        return self._writer(tensor)
 
     @property
     def stream(self) -> str:
@@ -465,6 +487,7 @@ class DispatchRecorder(TorchDispatchMode):
         # What CUDA was called for since: events and waits, in the order of the calls, before what is issued
         # now.
         for kind, event, stream in self.shim.notes():
+            self.noted += 1
             name = MAIN_STREAM if stream == 0 else f"{MAIN_STREAM} {stream}"
             if kind == _RECORD:
                 self.ordering.record(event, name)

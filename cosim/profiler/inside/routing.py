@@ -32,6 +32,8 @@ class TokenRouting:
         self.said, self.assume = said, assume
         rows = read_counts(said) if is_file(said) else []
         self._rows = cycle(rows) if rows else None
+        self.chosen = 0
+        """How often a router's choice was made."""
 
     def counts(self, slots: int, experts: int, most: int | None = None) -> list[int]:
         """How many of ``slots`` each expert gets, none more than ``most``; they add up."""
@@ -85,6 +87,7 @@ class TokenRouting:
         tokens = scores.numel() // experts if experts else 0
         if not (1 <= each < experts <= MOST_EXPERTS and tokens > 1 and out[1].shape[-1] == each):
             return None
+        self.chosen += 1
         chosen = self.experts(tokens, each, experts)
         with no_dispatch():
             made = chosen.reshape(tuple(out[1].shape))

@@ -87,12 +87,14 @@ class ProfilingSession:
         self.requests: list[Any] = []
         self.optimizers = 0
         self.exchanged: Any = None
+        self.copies: Any = None
         self.started, self.begun_cpu = time.monotonic(), time.process_time()
         self.shim, self.why_not = preload()
         self._set_up()
         self._count_optimizers()
         self._watch_optimizers()
         self._watch_meshes()
+        self._watch_layers()
         self._seed()
 
     def assume(self, text: str) -> None:
@@ -171,7 +173,7 @@ class ProfilingSession:
         )
         from cosim.profiler.inside.compiled import Compiler
 
-        self.compiler = Compiler(self.recorder, self.assume)
+        self.compiler = Compiler(self.recorder, self.assume, self._compiles)
         self.compiler.install(eager=self.shim is None or not self.order["compile"])
         pipeline.install(folder, groups, self.guesses, self.stages)
         triton_kernels.install(self.recorder.launched)
@@ -307,6 +309,19 @@ class ProfilingSession:
         register_optimizer_step_pre_hook(before)
         register_optimizer_step_post_hook(after)
 
+    def _watch_layers(self) -> None:
+        """Copy those that are alike; their backward is known from the iteration before."""
+        from cosim.profiler.inside.layers import LayerCopies
+
+        if self.order["iteration"] and not self.order["every_layer"]:
+            marks = self.step_marks
+            self.copies = LayerCopies(self.recorder, lambda: len(marks), self.order["iteration"])
+            self.copies.install()
+
+    def _compiles(self) -> None:
+        if self.copies is not None:
+            self.copies.withdraw("it compiles graphs")
+
     def _count_optimizers(self) -> None:
         """Know whether the script has any: one without is no training."""
         import torch
@@ -331,6 +346,12 @@ class ProfilingSession:
 
     def run_script(self) -> dict[str, Any]:
         """Run the script to the end of the wanted iteration; the answer as plain values."""
+        answer = self._run()
+        failed = "error" in answer
+        # Maybe for the copies; the words are the script's own in any case.
+        return {"unlike": "it failed"} if failed and self.copies is not None and self.copies.begun else answer
+
+    def _run(self) -> dict[str, Any]:
         order = self.order
         sys.argv = [order["script"], *order["arguments"]]
         sys.path.insert(

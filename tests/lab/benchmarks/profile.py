@@ -2,9 +2,9 @@
 
 ``python -m tests.lab.benchmarks.profile llama405b``: Llama-3-405B (126 layers; plain PyTorch in
 ``tests/profiler/scripts/llama_3d.py``) as rank 0 of each stage of 512 ranks, FSDP2 16 x TP 8 x PP 4;
-``llama70b`` is that of 80 layers. With ``--swept``, layers are predicted from two or three
-of each stage, one more, and (held out) one more: ``time`` before the command tells processor seconds, and the
-files of both ways are the same but for ``made``.
+``llama70b`` is that of 80 layers. With ``--every-layer`` none is a copy of others alike, and the file is the
+same. With ``--swept``, layers are predicted from two or three of each stage, one more, and (held out) one
+more, and the file is the same but for ``made``. ``time`` before the command tells processor seconds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cosim.profiler.file import Profile, read, write
@@ -112,6 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("model", choices=[*MODELS])
     parser.add_argument("--swept", action="store_true", help="predict the layers from small profiles")
+    parser.add_argument("--every-layer", action="store_true", help="copy none that are alike")
     parser.add_argument("--out", type=Path, default=Path("profile.yaml"))
     options = parser.parse_args()
     model = MODELS[options.model]
@@ -125,6 +126,7 @@ def main() -> None:
         least = 2 + (short > 0)  # no stage of one layer: its first is its last
         sizes = [k * model.pp - short for k in range(least, least + 3)]
         sweep, predict = [f"layers={','.join(map(str, sizes))}"], [f"layers={model.layers}"]
+    request = replace(request, every_layer=options.every_layer)
     begin = time.perf_counter()
     made, cost = profile_scaled(
         request, sweep, predict, lambda text: print(text, file=sys.stderr, flush=True)
