@@ -93,7 +93,7 @@ def _store(tensor: Any) -> int:
     return 0 if tensor is None else int(memory_of(_here(tensor))._cdata)
 
 
-def _tell_if_shared(layer: _Run | _Copied, inputs: list[torch.Tensor]) -> None:
+def _tell_if_shared(layer: _LayerRun | _Copied, inputs: list[torch.Tensor]) -> None:
     """Tell a layer whether somebody else's gradients were added to those that it gave its inputs."""
     handles: dict[int, Any] = {}
     for place, tensor in enumerate(inputs):
@@ -211,7 +211,7 @@ def _draws() -> tuple[Any, ...]:
 
 
 @dataclass
-class _Made:
+class _GivenTensor:
     """A tensor that a layer gives: how it looks, which operation of the layer wrote it."""
 
     looks: _Looks
@@ -226,7 +226,7 @@ class _Made:
 
 
 @dataclass
-class _Run:
+class _LayerRun:
     """A layer that was run: its forward, its backward and what came of them. ``fits``: it can be copied."""
 
     forward: _Window
@@ -235,10 +235,10 @@ class _Run:
     """To be called when the node in front of it has made a difference."""
     backward: _Window | None = None
     structure: Any = None
-    outputs: list[_Made | None] = field(default_factory=list)
+    outputs: list[_GivenTensor | None] = field(default_factory=list)
     output_gradients: list[_Looks | None] = field(default_factory=list)
-    input_gradients: list[_Made | None] = field(default_factory=list)
-    gradients: list[_Made] = field(default_factory=list)
+    input_gradients: list[_GivenTensor | None] = field(default_factory=list)
+    gradients: list[_GivenTensor] = field(default_factory=list)
     given_back: list[int] = field(default_factory=list)
     fits: bool = True
     complete: bool = False
@@ -286,11 +286,11 @@ class _Run:
         self.complete = self.fits
 
     @staticmethod
-    def _written(window: _Window, tensor: Any) -> _Made | None:
+    def _written(window: _Window, tensor: Any) -> _GivenTensor | None:
         looks, place = _looks(tensor), window.place(tensor)
-        return None if looks is None or place is None else _Made(looks, place, tensor.requires_grad)
+        return None if looks is None or place is None else _GivenTensor(looks, place, tensor.requires_grad)
 
-    def equals(self, other: _Run) -> bool:
+    def equals(self, other: _LayerRun) -> bool:
         """The same done, and the same come of it."""
         if not (self.complete and other.complete):
             return False
@@ -307,7 +307,7 @@ class _Enter(torch.autograd.Function):
     """In front of a layer that is recorded: its backward comes last."""
 
     @staticmethod
-    def forward(ctx: Any, run: _Run, *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, run: _LayerRun, *tensors: torch.Tensor) -> Any:
         ctx.run = run
         ctx.set_materialize_grads(False)
         return tuple(t.detach() for t in tensors)
@@ -323,7 +323,7 @@ class _Leave(torch.autograd.Function):
     """Behind a layer that is recorded: its backward comes first."""
 
     @staticmethod
-    def forward(ctx: Any, recorder: DispatchRecorder, run: _Run, *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, recorder: DispatchRecorder, run: _LayerRun, *tensors: torch.Tensor) -> Any:
         ctx.recorder, ctx.run = recorder, run
         ctx.set_materialize_grads(False)
         return tuple(t.detach() for t in tensors)
@@ -353,15 +353,15 @@ class _Copy(torch.autograd.Function):
 
 
 @dataclass
-class _Row:
+class _LayerRow:
     """A row of layers alike, called one after another with the same: those that were run, how many copied."""
 
     key: tuple[int, int, int]
     number: int
     seen: set[int] = field(default_factory=set)
-    runs: list[_Run] = field(default_factory=list)
+    runs: list[_LayerRun] = field(default_factory=list)
     known: list[int] = field(default_factory=list)
-    template: _Run | None = None
+    template: _LayerRun | None = None
     last: tuple[nn.Module, list[_Looks | None]] | None = None
     """The copied layer whose gradient comes from outside the row, and how that looks."""
     copies: int = 0
@@ -373,7 +373,7 @@ class _Copied:
     """A layer that is not run: issued as ``template`` was, if this is the wanted iteration."""
 
     owner: LayerCopies
-    row: _Row
+    row: _LayerRow
     module: nn.Module
     parameters: list[torch.Tensor]
     inputs: list[_Looks | None]
@@ -383,7 +383,7 @@ class _Copied:
         """Another gradient was added to one of its inputs', which would happen in its midst."""
         self.owner.stands_apart(self.row, self.module)
 
-    def forward(self) -> list[tuple[torch.Tensor, _Made]]:
+    def forward(self) -> list[tuple[torch.Tensor, _GivenTensor]]:
         """Its outputs."""
         template = self.row.template
         begin = None if template is None else template.forward.again()
@@ -407,8 +407,10 @@ class _Copied:
                 owner.stands_apart(self.row, self.module)
             begin = template.backward.again()
         if like is None:
-            inputs = [None if looks is None else _Made(looks, 0) for looks in self.inputs]
-            own = [None if looks is None else _Made(looks, 0) for looks in map(_looks, self.parameters)]
+            inputs = [None if looks is None else _GivenTensor(looks, 0) for looks in self.inputs]
+            own = [
+                None if looks is None else _GivenTensor(looks, 0) for looks in map(_looks, self.parameters)
+            ]
         else:
             inputs, own = like.input_gradients, [*like.gradients]
         for place, parameter in enumerate(self.parameters):
@@ -435,8 +437,8 @@ class LayerCopies:
         self._kinds: list[_Description] = []
         self._signatures: list[Any] = []
         self._kind_of: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
-        self._rows: dict[Any, list[_Row]] = {}
-        self._before: dict[Any, list[_Run]] = {}
+        self._rows: dict[Any, list[_LayerRow]] = {}
+        self._before: dict[Any, list[_LayerRun]] = {}
         self._unfit: set[Any] = set()
         self._apart: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
         """Layers whose gradients look otherwise: mostly the last."""
@@ -488,13 +490,13 @@ class LayerCopies:
             self._settle()
         return self.unlike
 
-    def stands_apart(self, row: _Row, module: nn.Module) -> None:
+    def stands_apart(self, row: _LayerRow, module: nn.Module) -> None:
         """A copied layer would have done otherwise: from now on it is run."""
         self._apart[module] = True
         if row.template is not None:
             self.unlike = self.unlike or _DIFFER
 
-    def complete(self, key: Any) -> _Run | None:
+    def complete(self, key: Any) -> _LayerRun | None:
         """The latest run of a layer whose backward is known."""
         runs = [*self._before.get(key, ()), *(run for row in self._rows.get(key, ()) for run in row.runs)]
         return next((run for run in reversed(runs) if run.complete), None)
@@ -538,7 +540,7 @@ class LayerCopies:
         made = iter(_Copy.apply(copy, *moving, *parameters))
         return tree_unflatten([None if each is None else next(made) for each in like.outputs], like.structure)
 
-    def _row_of(self, module: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> _Row | None:
+    def _row_of(self, module: nn.Module, args: tuple[Any, ...], given: dict[str, Any]) -> _LayerRow | None:
         """The row that a layer is part of; None: it is run as it is."""
         container = self._layers.get(module)
         asked = torch.is_grad_enabled() and torch._C._current_graph_task_id() == -1
@@ -558,17 +560,17 @@ class LayerCopies:
             return None
         rows = self._rows.setdefault(key, [])
         if not rows or id(module) in rows[-1].seen:
-            rows.append(_Row(key, len(rows)))
+            rows.append(_LayerRow(key, len(rows)))
         rows[-1].seen.add(id(module))
         return rows[-1]
 
-    def _run(self, plain: Any, module: nn.Module, leaves: list[Any], structure: Any, row: _Row) -> Any:
+    def _run(self, plain: Any, module: nn.Module, leaves: list[Any], structure: Any, row: _LayerRow) -> Any:
         recorder = self.recorder
         moving = [n for n, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
         parameters = [p for p in module.parameters() if p.requires_grad]
         attributes = list(_attributes(module))
         window = _Window(recorder)
-        run = _Run(window, parameters, lambda: self._touched(row))
+        run = _LayerRun(window, parameters, lambda: self._touched(row))
         versions = [leaves[n]._version for n in moving]
         entered = list(leaves)
         for n, tensor in zip(moving, _Enter.apply(run, *(leaves[n] for n in moving)), strict=True):
@@ -600,7 +602,7 @@ class LayerCopies:
             run.structure,
         )
 
-    def _can_copy(self, row: _Row, leaves: list[Any]) -> bool:
+    def _can_copy(self, row: _LayerRow, leaves: list[Any]) -> bool:
         if row.known != [id(t) for t in leaves if isinstance(t, torch.Tensor) and _is_known(t)]:
             return False
         if row.copies:
@@ -619,12 +621,12 @@ class LayerCopies:
             row.template = template
         return self._at <= self.wanted
 
-    def _refuse(self, row: _Row) -> None:
+    def _refuse(self, row: _LayerRow) -> None:
         self._unfit.add(row.key)
         if row.copies and row.template is not None:
             self.unlike = self.unlike or _DIFFER
 
-    def _touched(self, row: _Row) -> None:
+    def _touched(self, row: _LayerRow) -> None:
         """A layer that was run did otherwise, for the nodes around it."""
         self._unfit.add(row.key)
         if self._at == self.wanted:
@@ -639,7 +641,7 @@ class LayerCopies:
         self._at = self.iteration()
         self._kind_of.clear()
 
-    def _close(self, row: _Row) -> _Run | None:
+    def _close(self, row: _LayerRow) -> _LayerRun | None:
         """What stands for a row's layers; None if nothing does, or it had no backward."""
         if len(row.runs) < _RUN:
             return None
