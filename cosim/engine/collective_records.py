@@ -29,8 +29,8 @@ def kinds(*columns: NDArray[Any]) -> tuple[I64, I64]:
     rows = len(columns[0])
     kind, count = np.zeros(rows, np.int64), 1
     for column in columns:
-        values, most = _numbered(column.astype(np.int64), int(column.max(initial=0)) + 1)
-        kind, count = _numbered(kind * most + values, count * most)
+        values, most = _numbered(column, int(column.max(initial=0)) + 1)
+        kind, count = (values, most) if count == 1 else _numbered(kind * most + values, count * most)
     first = np.full(count if rows else 0, rows, np.int64)
     first[kind[::-1]] = np.arange(rows)[::-1]  # of several, the last one written stays
     order = np.argsort(first)
@@ -39,7 +39,7 @@ def kinds(*columns: NDArray[Any]) -> tuple[I64, I64]:
     return first[order], number[kind]
 
 
-def _numbered(values: I64, limit: int) -> tuple[I64, int]:
+def _numbered(values: NDArray[Any], limit: int) -> tuple[I64, int]:
     """Values below ``limit`` numbered without gaps, in their order; how many there are. By a table where it
     is no longer than the values, which takes a fraction of the time of sorting them.
     """

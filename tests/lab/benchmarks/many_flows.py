@@ -9,6 +9,7 @@ scenario can know more.
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from dataclasses import replace
@@ -72,7 +73,8 @@ def apart(one: F64, other: F64) -> str:
 def row(control: str, ranks: int) -> str:
     """A row of the table."""
     coarse, seconds, updates = once(control, ranks, "1%")
-    line = f"{control} {ranks}: 1% {seconds:.2f} CPU-s, {updates:,} updates, "
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    line = f"{control} {ranks}: 1% {seconds:.2f} CPU-s, {updates:,} updates, {peak_mb} MB, "
     line += f"mean {coarse.mean():,.0f} us, last {coarse.max():,.0f} us"
     if ranks > EXACT_UP_TO:
         return line
