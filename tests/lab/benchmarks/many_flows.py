@@ -3,8 +3,8 @@
 An all-to-all of 64 MiB a rank, every rank to each other at once, on a leaf-spine of 100 Gb/s with ECMP. A row
 has CPU-seconds of the network alone, updates of the control, the process's peak of memory up to then, mean
 and last completion; up to 64 ranks, both with ``accuracy: exact`` and ``1%``, and how far the second's flows
-are from the first's: in the mean, and 99 of 100. *Jitter* is how far flows of ``exact`` move if each starts up
-to a nanosecond later: no model of the scenario can know more.
+are from the first's: in the mean, and 99 of 100. *Jitter* is how far flows of ``exact`` move if each starts
+up to a nanosecond later: no model of the scenario can know more.
 """
 
 from __future__ import annotations
