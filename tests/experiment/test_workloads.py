@@ -11,8 +11,9 @@ import pytest
 import cosim
 from cosim.context import Context
 from cosim.experiment import workloads
+from cosim.experiment.build import new_workloads
 from cosim.experiment.prepare import prepare
-from cosim.experiment.workloads import KEPT, KeptWorkloads, new_workloads
+from cosim.experiment.workloads import KEPT, KeptWorkloads
 from cosim.files.reads import reading
 from cosim.plugins import WorkloadSpec
 
