@@ -440,7 +440,18 @@ static void sum_uses(struct repeats *repeats, const struct core *core, struct re
     repeats->scratch[one->link] += share_of_time(one->end - one->start, one->part);
   }
   for (const struct link_use *one = from; one < to; one++) write_sum(repeats, one->link);
-  part->links_end = repeats->state.num_sums;
+}
+
+/* How many bytes each link carried for part `number`. */
+static void sum_bytes(struct repeats *repeats, const struct core *core, int64_t number) {
+  struct repeated_part *part = &repeats->parts[number];
+  part->bytes = repeats->state.num_sums;
+  for (int64_t k = 0; k < core->link_busy_cols; k++) {
+    if (core->kept->users[k] != number) continue;
+    repeats->scratch[k] = repeats->link_bytes[k];
+    write_sum(repeats, k);
+  }
+  part->bytes_end = repeats->state.num_sums;
 }
 
 /* The state at which the interval that is kept should end. */
@@ -463,6 +474,7 @@ static void end_interval(struct engine *engine, struct core *core, const void *c
   one->times = 0;
   sum_arrivals(engine, one);
   sum_uses(repeats, core, one);
+  sum_bytes(repeats, core, part);
   set_recorder(repeats, core, NONE);
 }
 
@@ -597,7 +609,7 @@ static bool add_uses(const struct repeats *repeats, struct core *core, const str
   int64_t later = part->times * part->time, bits = core->state.bin_bits;
   int64_t bin = (part->first_use + later) >> bits;
   if (part->last_use + later > bins_end(core) || bin != (part->last_use + later - 1) >> bits) return false;
-  for (int64_t k = part->links; k < part->links_end; k++)
+  for (int64_t k = part->links; k < part->bytes; k++)
     core->link_busy[bin * core->link_busy_cols + repeats->sums[k].at] += repeats->sums[k].amount;
   return true;
 }
@@ -606,7 +618,6 @@ static void repeat_uses(const struct repeats *repeats, struct core *core, void *
   const struct repeated_part *part = &repeats->parts[number];
   const struct link_uses *kept = core->kept;
   int64_t later = part->times * part->time;
-  if (part->flows == part->flows0) return; /* links may be many */
   if (part->uses > part->uses0 && !add_uses(repeats, core, part))
     for (int64_t k = part->uses0; k < part->uses; k++) {
       const struct link_use *use = &kept->uses[k];
@@ -619,8 +630,8 @@ static void repeat_uses(const struct repeats *repeats, struct core *core, void *
       else
         add_whole_bins(core, columns, use->link, start, length);
     }
-  for (int64_t k = 0; k < core->link_busy_cols; k++)
-    if (kept->users[k] == number) core->link_bytes[k] += repeats->link_bytes[k];
+  for (int64_t k = part->bytes; k < part->bytes_end; k++)
+    core->link_bytes[repeats->sums[k].at] += repeats->sums[k].amount;
 }
 
 /* Ranks have ended as many iterations more. */

@@ -1618,7 +1618,7 @@ struct repeated_part {
   int64_t next_change; /* before it; then, of it */
   int64_t ops0, ops, flows0, flows, uses0, uses, collectives0, collectives, messages0, messages;
   int64_t times; /* so often it was repeated */
-  int64_t bins, pairs, links, links_end; /* of `sums`: by bin of a completion time, pair and link */
+  int64_t bins, pairs, links, bytes, bytes_end; /* of `sums`: by bin of a completion time, by pair, twice by link */
   int64_t first_arrival, last_arrival, first_use, last_use; /* when, in the interval as it was simulated */
   int64_t arrivals, took, took_carries; /* messages that arrived, and how long they took together */
   uint64_t begin[2];
