@@ -18,6 +18,16 @@ def order_of_rows(*columns: NDArray[Any]) -> I64:
     return _sorted(*columns)[0]
 
 
+def rows_of_kinds(kind: NDArray[np.integer[Any]], count: int) -> list[I64]:
+    """Positions of the rows of each of ``count`` kinds, in their order.
+
+    >>> rows_of_kinds(np.array([1, 0, 1]), 3)
+    [array([1]), array([0, 2]), array([], dtype=int64)]
+    """
+    ends = np.cumsum(np.bincount(kind, minlength=count))
+    return np.split(np.argsort(kind, kind="stable"), ends[:-1])
+
+
 def unique_rows(*columns: NDArray[Any]) -> tuple[I64, I64]:
     """(Positions of one row of each kind, in ascending order of kinds; int64[rows]: the kind of each row)."""
     order, keys = _sorted(*columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -151,8 +152,8 @@ def _who_takes(path: tuple[Key, ...], model: type[BaseModel], value: Any) -> str
     found = [one for one in _mappings(value, ()) if field_at(model, value, (*one, key)) is not None]
 
     def distance(one: tuple[Key, ...]) -> int:
-        shared = next((n for n, (a, b) in enumerate(zip(one, here, strict=False)) if a != b), None)
-        return len(one) + len(here) - 2 * (min(len(one), len(here)) if shared is None else shared)
+        shared = takewhile(lambda keys: keys[0] == keys[1], zip(one, here, strict=False))
+        return len(one) - 2 * sum(1 for _ in shared)
 
     nearest_one = min(found, key=distance, default=None)
     return "" if nearest_one is None else show_path(nearest_one) or "the top level"

@@ -19,8 +19,8 @@ from cosim.workload.draws import draw
 from cosim.workload.program import Workload
 
 MOST_OPERATIONS = 1 << 18
-"""Of programs of all workloads that are kept, but for the one asked for last, which may have more: about 150
-MB, with what runs look up of them."""
+"""Operations that kept workloads may have in all: about 150 MB, with what runs look up of them. The one asked
+for last may have more."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,7 +50,7 @@ class KeptWorkloads:
 
     @property
     def num_operations(self) -> int:
-        """Of all that are kept."""
+        """Operations of all workloads that are kept."""
         return sum(one.operations for one in self._entries.values())
 
     def of(self, scenario: Scenario, number: int) -> list[Workload]:

@@ -92,7 +92,7 @@ class AdvanceAnswer(Columns):
 
     @property
     def digest(self) -> Digest | None:
-        """Of all completions of the session; None: it says nothing of it."""
+        """The digest of all completions of the session; None: it says nothing of it."""
         return Digest(*self.digest_words) if self.has_digest else None
 
     def message(self) -> pb.Advanced:

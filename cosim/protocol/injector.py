@@ -76,7 +76,7 @@ class Injector:
 
     @property
     def digest(self) -> Digest:
-        """Of all completions so far."""
+        """The digest of all completions so far."""
         return Digest(*self._digest)
 
     # -- flows out -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.collective_records import kinds
 from cosim.engine.records import JobInfo
+from cosim.engine.rows import rows_of_kinds
 from cosim.pattern.template import Collective
 from cosim.results.collective_columns import CollectiveColumns
 from cosim.results.sums import exact_sum
@@ -86,10 +87,8 @@ def summarize_collectives(
         columns.size_bytes,
         columns.group_size,
     )
-    ends = np.cumsum(np.bincount(which))
-    parts = np.split(np.argsort(which, kind="stable"), ends[:-1])
-    found = columns.job[first].tolist()
-    rows = [(job, _one(columns, part, jobs[job].name)) for job, part in zip(found, parts, strict=True)]
+    parts = zip(columns.job[first].tolist(), rows_of_kinds(which, len(first)), strict=True)
+    rows = [(job, _one(columns, part, jobs[job].name)) for job, part in parts]
     rows.sort(key=lambda row: (-row[1].total_ps, row[0], *_kind(row[1])))
     return tuple(row for _, row in rows)
 

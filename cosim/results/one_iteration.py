@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cosim.engine.programs import Naming, ReadyProgram, ready_programs
 from cosim.engine.records import MessageRecords, OpRecords, Records
+from cosim.engine.rows import rows_of_kinds
 from cosim.workload.program import NO_STREAM, Operation, OpKind
 
 I64 = NDArray[np.int64]
@@ -29,9 +30,7 @@ def rows_of_each(records: OpRecords | MessageRecords, iterations: I64) -> list[I
     if len(iterations) == 1:  # no column of the same length beside it, where a run is large
         return [np.flatnonzero(records.iteration == iterations[0])]
     mine = np.flatnonzero(records.iteration == iterations[records.job])
-    mine = mine[np.argsort(records.job[mine], kind="stable")]
-    ends = np.cumsum(np.bincount(records.job[mine], minlength=len(iterations)))
-    return np.split(mine, ends[:-1])
+    return [mine[at] for at in rows_of_kinds(records.job[mine], len(iterations))]
 
 
 class OneIteration:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cosim.engine.records import Records
+from cosim.engine.rows import rows_of_kinds
 from cosim.results.collective_columns import CollectiveColumns
 from cosim.results.optable import OpTable
 from cosim.workload.program import OpKind
@@ -40,25 +40,18 @@ def find_stragglers(
         return [()] * len(records.jobs)
     late = np.flatnonzero(collectives.ready_ps > collectives.start_ps)
     begun = np.flatnonzero(table.is_kind(OpKind.COLLECTIVE)[table.rows(records.ops)])
-    rows = zip(
-        _by_job(late, collectives.job, len(records.jobs)),
-        _by_job(begun, records.ops.job, len(records.jobs)),
-        strict=True,
-    )
-    return [_of_job(records, collectives, job, *mine, count) for job, mine in enumerate(rows)]
-
-
-def _by_job(rows: I64, job: NDArray[np.integer[Any]], jobs: int) -> list[I64]:
-    """Some rows of columns, those of each job together."""
-    mine = job[rows]
-    ends = np.cumsum(np.bincount(mine, minlength=jobs))
-    return np.split(rows[np.argsort(mine, kind="stable")], ends[:-1])
+    jobs = len(records.jobs)
+    waited = rows_of_kinds(collectives.job[late], jobs)
+    known = rows_of_kinds(records.ops.job[begun], jobs)
+    return [
+        _of_job(records, collectives, job, late[waited[job]], begun[known[job]], count) for job in range(jobs)
+    ]
 
 
 def _of_job(
     records: Records, collectives: CollectiveColumns, job: int, late: I64, begun: I64, count: int
 ) -> tuple[Straggler, ...]:
-    """Of one job, from its collectives that ranks waited for, and its ranks' collectives."""
+    """Stragglers of one job: ``late`` are its collectives that ranks waited for, ``begun`` its ranks' own."""
     if not len(late):
         return ()
     ranks, sizes = collectives.ranks(late)

@@ -212,9 +212,9 @@ static inline int64_t info_of_flow(const struct engine *engine, struct neighbour
 
 static const struct neighbour no_neighbour = {.handle = NONE, .block = NONE, .took = NONE};
 
-/* Fold a completion into the digest of flows. */
-static inline void fold_flow(struct engine_state *state, int64_t key_high, int64_t key_low, int64_t time) {
-  add_to_digest(state->digest, mix_in(mix_in(mix_in(0, key_high), key_low), time));
+/* Fold a completion into a digest of flows. */
+static inline void fold_flow(uint64_t *digest, int64_t key_high, int64_t key_low, int64_t time) {
+  add_to_digest(digest, mix_in(mix_in(mix_in(0, key_high), key_low), time));
 }
 
 /* Count a message that arrived, after so long, in all statistics. */
@@ -244,7 +244,7 @@ static inline void count_flow(struct engine *engine, struct neighbour *near, int
                               int64_t start, int64_t time, int64_t cause) {
   struct engine_state *state = &engine->state;
   struct flow_group *group = &engine->handles[handle];
-  fold_flow(state, group->key_high, group->key_low + flow, time);
+  fold_flow(state->digest, group->key_high, group->key_low + flow, time);
   /* A network reports in no particular order, but queues are first come: so by key. */
   int64_t exit = flow - engine->bindings[group->binding].react_from;
   if (exit >= 0)

@@ -97,6 +97,12 @@ static int64_t least_time(const struct engine *engine, const struct rank *rank) 
   return longest;
 }
 
+/* What is kept of intervals is of no use. */
+static void forget_rows(struct repeats_state *state, struct core *core) {
+  state->num_ops = state->num_flows = state->num_sums = state->num_collectives = state->num_messages = 0;
+  core->kept->count = 0;
+}
+
 /* Find out who has to do with whom; whether that is known of all. */
 static bool find_parts(struct engine *engine, struct core *core) {
   struct repeats *repeats = engine->repeats;
@@ -141,8 +147,7 @@ static bool find_parts(struct engine *engine, struct core *core) {
     repeats->parts[j] = (struct repeated_part){.due = 1};
   }
   find_group_jobs(engine);
-  state->num_ops = state->num_flows = state->num_sums = state->num_collectives = state->num_messages =
-      core->kept->count = 0;
+  forget_rows(state, core);
   state->is_full = state->stale = 0;
   return true;
 }
@@ -361,9 +366,7 @@ static void begin_interval(struct engine *engine, struct core *core, const void 
   struct repeated_part *one = &repeats->parts[part];
   bool is_first = true;
   FOR_PARTS(repeats, p) is_first = is_first && !repeats->parts[p].is_whole;
-  if (is_first)
-    state->num_ops = state->num_flows = state->num_sums = state->num_collectives = state->num_messages =
-        core->kept->count = 0;
+  if (is_first) forget_rows(state, core);
   memcpy(one->begin, digest, sizeof one->begin);
   one->away = period;
   one->ops0 = state->num_ops;

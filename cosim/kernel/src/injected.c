@@ -419,7 +419,7 @@ int64_t complete_given(struct given_flows *given, int64_t known, int64_t since, 
     columns[3 * count + k] = cause;
     /* By what a flow is, not by its id: the digest is the same for every way of cutting a run into calls. */
     int64_t key_low = (int64_t)((uint64_t)group->key_low + (uint64_t)flow->index);
-    add_to_digest(given->state.digest, mix_in(mix_in(mix_in(0, group->key_high), key_low), time));
+    fold_flow(given->state.digest, group->key_high, key_low, time);
   }
   return ended;
 }

@@ -780,7 +780,7 @@ def _hooks(module: nn.Module) -> Iterator[Any]:
 
 
 def _digest(tensor: torch.Tensor) -> int | None:
-    """Of values that are known."""
+    """A hash of the values of a tensor; None: they are not known."""
     values = values_of(_here(tensor))
     if values is None:
         return None

@@ -220,7 +220,7 @@ class DispatchRecorder(TorchDispatchMode):
     # What other parts of the profiler tell it, and ask.
 
     def is_recording(self) -> bool:
-        """What is issued is an iteration's: no graph's, no answer's, and not aside."""
+        """Whether what is issued belongs to an iteration: not to a graph or an answer, and not aside."""
         return self.capture is None and self._aside is None and not self.stage
 
     def take_notes(self) -> None:
